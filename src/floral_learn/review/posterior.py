@@ -92,12 +92,11 @@ class Problem:
     n_classes: int
     against: np.ndarray
     scores: np.ndarray
-    shift: np.ndarray | float = 0.0
+    shift: np.ndarray
 
     def own(self, components: Components, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was flipped, (components, len(at))."""
-        shift = self.shift[at] if isinstance(self.shift, np.ndarray) else self.shift
-        return sigmoid(components.base[:, None] + components.slope[:, None] * self.against[at] + shift)
+        return sigmoid(components.base[:, None] + components.slope[:, None] * self.against[at] + self.shift[at])
 
     def covariances(self, components: Components, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Prior covariances of f, (components, len(left), len(right)): one kernel per kind of regions.

@@ -149,7 +149,8 @@ def prepare(table: ReviewTable, seed: int) -> ReviewData:
     # the values of the log-odds in the order of the audit's score, which ranks wrong labels better
     order = np.lexsort((against, score))
     against[order] = np.sort(against)
-    problem = Problem(rows, codes, M, against, own_scores(X, codes, M, np.random.default_rng([seed, 2])))
+    scores = own_scores(X, codes, M, np.random.default_rng([seed, 2]))
+    problem = Problem(rows, codes, M, against, scores, shift=np.zeros(n))
     pool = subset(np.arange(n), POOL, rng)
     before = infer(problem, Evidence(pool[:0], np.zeros(0), np.zeros(0))).probability(pool)
     numbers = None if table.groups is None else np.unique(table.groups, return_inverse=True)[1]

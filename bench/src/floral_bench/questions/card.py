@@ -144,8 +144,9 @@ def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
         told = cases[cases["groups"] != NONE]
         if kind in GROUPED and len(told):
             cases = cases.merge(told[CASE].drop_duplicates(), on=CASE)
-            left = cases.pivot_table(index="groups", columns="answers", values="left").reindex(columns=MARKS)
-            texts = [" / ".join(f"{v:.2f}" for v in left.loc[name]) for name in (NONE, AUTHOR, NAMES)]
+            left = cases.pivot_table(index="groups", columns="answers", values="left")
+            left = left.reindex((NONE, AUTHOR, NAMES)).reindex(columns=MARKS)
+            texts = [" / ".join(f"{v:.2f}" for v in line) for line in left.to_numpy()]
             lines.append([f"{kind}, {level:g} %", len(cases[CASE].drop_duplicates()), *texts])
     return pd.DataFrame(
         lines, columns=["wrong labels", "cases", "no groups", "groups: the author", "groups: five names"]
