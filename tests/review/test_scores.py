@@ -3,8 +3,7 @@
 import numpy as np
 
 from floral_learn.labels.rows import standardised_rows
-from floral_learn.review.posterior import Problem, default_components
-from floral_learn.review.rules import HEIGHT, REGIONS
+from floral_learn.review.posterior import HEIGHT, REGIONS, Problem, default_components
 
 
 def test_regions_join_rows_of_one_label_or_of_all_by_rows_or_by_scores():

@@ -19,7 +19,8 @@ from scipy.stats import beta
 
 from floral_learn.base import Shown
 
-_PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+# wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+_PRIOR = (0.5, 1.5)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +98,8 @@ def random_order(n: int, seed: int | None, before: np.ndarray) -> np.ndarray:
     Rows that have an order already (`before`, the first rows) keep it among themselves, and the others fall in between
     at random: as if the order had been drawn for all of them at once.
     """
+    if not np.array_equal(np.sort(before), np.arange(len(before))):
+        raise ValueError("the order of rows must hold every row once")
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     order = rng.permutation(n)
     order[order < len(before)] = before
