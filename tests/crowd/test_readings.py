@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
-from floral_learn.app.crowd_page import render
+from floral_learn.app.pages import votes_page
 from floral_learn.crowd import read_votes
 from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.crowd.camps import other_camp
@@ -289,4 +289,4 @@ def test_two_judges_of_the_same_make_count_once_and_do_not_win(noise):
     assert (found.labels == y).mean() > alone - 0.01 > (lenient == y).mean() + 0.15
     people_ = found.annotators
     assert set(people_["annotator"][people_["agrees_with"] != ""]) == {5, 6}
-    assert "agrees with 6: on " in render(found)
+    assert "agrees with 6: on " in votes_page(found)

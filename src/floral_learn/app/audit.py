@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.app.audit_page import render
+from floral_learn.app.audit_page import FOLDER, PagePictures, render
 from floral_learn.app.options import (
     KINDS,
     OPTIONS,
@@ -78,7 +78,6 @@ def audit(
     from floral_learn.base.files import write_set
 
     from .pictures import problems_file
-    from .thumbnails import FOLDER, PagePictures
 
     check_target(to)
     given, (source, columns) = source, columns.find(source)

@@ -43,7 +43,7 @@ def certify(
     import pandas as pd
 
     from floral_learn import CertifiedKernelClassifier
-    from floral_learn.app.certify_page import headline, render
+    from floral_learn.app.pages import certificate_page, headline
     from floral_learn.base.cells import frame_bytes
     from floral_learn.base.files import write_set
 
@@ -82,15 +82,7 @@ def certify(
             "turned_by": [_named(r, new, names) for r, new in zip(found.rows, found.labels, strict=True)],
         }
     )
-    page = render(
-        found,
-        title=source.name,
-        names=[names[row] for row in asked],
-        training_names=names,
-        given=labels[asked],
-        training_labels=labels,
-        notes=notes,
-    )
+    page = certificate_page(found, frame, title=source.name, notes=notes)
     files = {
         out / "page.html": page.encode(),
         out / "certificates.csv": frame_bytes(frame),

@@ -44,7 +44,7 @@ def crowd(
     started = time.perf_counter()
     check_out_folder(out)
 
-    from floral_learn.app.crowd_page import render
+    from floral_learn.app.pages import votes_page
     from floral_learn.app.tables.delimited import decode
     from floral_learn.app.tables.label_studio import read_export
     from floral_learn.app.tables.source import read_content, table_suffix
@@ -97,7 +97,7 @@ def crowd(
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
         out / "annotators.csv": frame_bytes(people(found)),
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
-        out / "page.html": render(found, title=source.name).encode(),
+        out / "page.html": votes_page(found, title=source.name).encode(),
     }
     write_set(files, "floral crowd")
     for note in found.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from floral_learn.labels import judge_labels
 from floral_learn.labels.judges import deal_folds, held_out, in_best_scale
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.beliefs import ReviewData
-from floral_learn.review.posterior import Evidence, Problem, infer
+from floral_learn.review.posterior import SAMPLE, Evidence, Problem, infer
 from floral_learn.review.questions import POOL, subset
 
 COMPONENTS = 16  # principal components by which rows with more columns are compared; chosen
@@ -78,6 +79,12 @@ class ReviewTable:
         weight = checked_column(sample_weight, n, "sample_weight", float)
         groups = None if groups is None else checked_column(groups, n, "groups", None)
         return cls(rows, y, known, codes, trusted, weight, groups)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """Which rows are nearly the same."""
+        some = np.linspace(0, len(self.given) - 1, min(SAMPLE, len(self.given)))
+        return Likeness.of(self.rows.numbers, some.astype(int))
 
     def with_more(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any) -> ReviewTable:
         """The table with further rows below."""
@@ -155,6 +162,32 @@ def prepare(table: ReviewTable, seed: int) -> ReviewData:
     before = infer(problem, Evidence(pool[:0], np.zeros(0), np.zeros(0))).probability(pool)
     numbers = None if table.groups is None else np.unique(table.groups, return_inverse=True)[1]
     return ReviewData(problem, proba, audited, before, table.trusted, numbers, pool)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Rows by all of their columns, and how far (squared) the nearest other one typically is."""
+
+    rows: Rows
+    typical: float
+
+    @classmethod
+    def of(cls, X: Any, some: np.ndarray) -> Likeness:
+        """Of rows `X` (n, d); the typical distance is that from `some` of them."""
+        rows = standardised_rows(X)
+        nearest = []
+        for row in some.tolist():
+            far = rows.distances(np.array([row]), slice(None))[0]
+            far[row] = np.inf
+            nearest.append(far.min())
+        return cls(rows, float(np.median(nearest)))
+
+    def nearest(self, row: int, n: int, nearer: float) -> tuple[np.ndarray, np.ndarray]:
+        """The n rows most like `row`, nearest first, and which are within `nearer` of the typical distance."""
+        far = self.rows.distances(np.array([row]), slice(None))[0]
+        far[row] = np.inf
+        near = np.argsort(far, kind="stable")[: min(n, len(far) - 1)]
+        return near, far[near] <= nearer**2 * self.typical + np.finfo(np.float32).eps
 
 
 def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Rows:
