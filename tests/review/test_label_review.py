@@ -217,15 +217,6 @@ def test_one_label_for_one_row_needs_no_list(moons):
     assert [entry["label"] for entry in review.history] == ["yes", None]
 
 
-def test_accuracy_is_counted_in_parts_where_all_rows_are_answered(moons):
-    X, y, given = moons
-    review = LabelReview(X, given, random_state=0)
-    review.answer(np.arange(200), y)
-    found = review.accuracy(SVC())
-    assert found.checked == 200
-    assert found.low < SVC().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) < found.high
-
-
 def test_a_class_that_answers_take_away_is_gone_and_training_says_so(moons):
     X = moons[0]
     y = np.where(np.arange(len(X)) < 2, "b", "a")
@@ -234,17 +225,6 @@ def test_a_class_that_answers_take_away_is_gone_and_training_says_so(moons):
     assert (review.labels == "a").all()
     with pytest.raises(ValueError, match="training needs two classes, and every label is read as a"):
         review.train(SVC())
-
-
-def test_parts_without_a_class_are_counted_and_compared_all_the_same(moons):
-    X = moons[0][:60]
-    y = np.where(np.arange(60) == 7, 1, 0)  # wherever row 7 is held out, all others are of one class
-    review = LabelReview(X, y, random_state=0)
-    review.answer(np.arange(60), y)
-    for reviewed in (True, False):
-        found = review.accuracy(SVC(), reviewed=reviewed)
-        assert found.checked == 60
-        assert found.low < 59 / 60 < found.high
 
 
 def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
@@ -541,7 +521,6 @@ def test_rows_of_weight_decide_what_is_asked(moons):
         (lambda r: r.answer([1, 2], "no"), "labels='no' must hold one label per row"),
         (lambda r: r.train(SVC), "estimator holds .* which is not a scikit-learn classifier"),
         (lambda r: r.train(None), "estimator holds None"),
-        (lambda r: r.accuracy(SVC()), "accuracy needs answers to rows drawn at random"),
         (lambda r: r.append(np.zeros((1, 5)), [0]), "X has 5 columns"),
         (lambda r: r.append(np.zeros((1, 2)), [9]), "does not know: 9"),
     ],

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from floral_learn.base import ModelFileError, Shown
 from floral_learn.base.files import MOST_BYTES, write_atomically
@@ -17,10 +16,8 @@ from floral_learn.review.answers import Answer, Answers, checked_answers, read_l
 from floral_learn.review.beliefs import Beliefs
 from floral_learn.review.calibration import Expected, WrongShare, widened
 from floral_learn.review.guarantee import (
-    Accuracy,
     Guarantee,
     answered_start,
-    counted_accuracy,
     is_drawn,
     random_order,
     spent_on,
@@ -30,7 +27,6 @@ from floral_learn.review.questions import Question, Ranking, rank_questions, row
 from floral_learn.review.table import ReviewTable, is_integer, prepare
 from floral_learn.review.training import (
     checked_model,
-    fit_or_constant,
     fit_reviewed,
     reviewed_frame,
     training_frame,
@@ -362,36 +358,6 @@ class LabelReview(Shown):
             words = f"every label is read as {self.classes[codes[0]]!s}"
             raise ValueError(f"training needs two classes, and {words}; answer other rows first")
         return fit_reviewed(estimator, self.table, self.beliefs, weighted=weighted)
-
-    def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
-        """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
-
-        With ``reviewed=False``, for the same model trained on the labels as given.
-
-        The answered rows at the start of the random order are a random sample. Five clones are trained, each without a
-        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a
-        miss below and as a hit above. Exact for one look (Clopper and Pearson). Which other rows were asked may still
-        depend on these answers.
-        """
-        _check_confidence(confidence)
-        checked_model(estimator, "estimator")
-        answers, given = self.answers, self.table.rows
-        drawn = [row for row in self._drawn(self._answers.rows.tolist()) if row in answers]
-        if not drawn:
-            raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least ten")
-        parts = min(5, len(drawn))
-        hits: list[bool | None] = []
-        for rows in (drawn[k::parts] for k in range(parts)):
-            train = np.setdiff1d(np.arange(len(self.given)), rows)
-            if reviewed:
-                log = [a for a in self._log if not {a.row, a.along} & set(rows)]
-                blind = Beliefs(self._data, Answers.from_log(log, len(self.classes)))
-                model = fit_reviewed(estimator, self.table, blind, train)
-            else:
-                model = fit_or_constant(clone(estimator), given.take(train), self.given[train])
-            told = [answers[row] for row in rows]
-            hits += [None if t is None else bool(g == t) for g, t in zip(model.predict(given.take(rows)), told)]
-        return counted_accuracy(hits, confidence)
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
 from floral_learn.base.alignment import index_of
@@ -103,15 +102,9 @@ def fit_reviewed(
         extra[prefix + "sample_weight"] = (table.weight * weights if weighted else table.weight)[rows]
     if "trusted" in takes:
         extra[prefix + "trusted"] = beliefs.known[rows]
-    return fit_or_constant(model, table.rows.take(rows), table.classes[codes[rows]], **extra)
-
-
-def fit_or_constant(model: Any, X: Any, labels: np.ndarray, **extra: Any) -> Any:
-    """`model` fitted; where all labels are alike, as may be where rows are held out, a model that always says so."""
-    if len(np.unique(labels)) < 2:
-        return DummyClassifier(strategy="most_frequent").fit(np.zeros((len(labels), 1)), labels)
+    X = table.rows.take(rows)
     try:
-        return model.fit(X, labels, **extra)
+        return model.fit(X, table.classes[codes[rows]], **extra)
     except (ValueError, TypeError) as error:
         raise explain_refusal(error, X, model) from error
 
