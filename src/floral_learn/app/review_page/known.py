@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import fisher_exact
 
 from floral_learn.app.pages import percent
-from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 
 def describe(review: Any, groups: np.ndarray | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from floral_learn.app.review_page.store import FILE, KINDS, SILENT, Answers, Ans
 from floral_learn.base.files import sha256
 from floral_learn.review import LabelReview
 from floral_learn.review.answers import latest_answers
-from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 log = logging.getLogger(__name__)
 
