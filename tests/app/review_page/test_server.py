@@ -1,5 +1,6 @@
 """The page's server: who may talk to it, what it hands out, and that nothing changes by looking."""
 
+import contextlib
 import logging
 import re
 import socket
@@ -219,6 +220,45 @@ def ended(connection, seconds):
     except OSError:
         pass
     return True
+
+
+def replies(client, text):
+    """The status of every reply to what is sent on one connection."""
+    connection = raw(client, text)
+    connection.settimeout(2)
+    found = b""
+    with connection, contextlib.suppress(OSError):
+        while part := connection.recv(65536):
+            found += part
+    return re.findall(rb"HTTP/1\.1 (\d+)", found)
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    {
+        "the address of another site": "GET http://evil.example{root} HTTP/1.1\r\n{host}{end}",
+        "two names": "GET {root} HTTP/1.1\r\n{host}Host: evil.example\r\n{end}",
+        "no name": "GET {root} HTTP/1.0\r\n\r\n",
+        "no version": "GET {root}\r\n\r\n",
+        "a folded name": "GET {root} HTTP/1.1\r\nHost: evil\r\n  .example\r\n{host}{end}",
+        "a head without end": "GET {root} HTTP/1.1\r\n{host}X: " + "a" * 200_000 + "\r\n{end}",
+    }.values(),
+    ids=lambda text: " ".join(text[:30].split()),
+)
+def test_requests_that_no_browser_writes_get_nothing(running, request_of):
+    client = running.client
+    fill = {"root": client.root, "host": f"Host: {client.host}:{client.port}\r\n", "end": "Connection: close\r\n\r\n"}
+    found = replies(client, request_of.format(**fill))
+    assert set(found) <= {b"400", b"403", b"404", b"431"}
+
+
+def test_a_second_request_on_a_connection_needs_the_secret_too(running):
+    client = running.client
+    host = f"Host: {client.host}:{client.port}\r\n"
+    both = (
+        f"GET {client.root}api/about HTTP/1.1\r\n{host}\r\nGET /api/about HTTP/1.1\r\n{host}Connection: close\r\n\r\n"
+    )
+    assert replies(client, both) == [b"200", b"404"]
 
 
 @pytest.mark.parametrize("part", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ", "a body"])

@@ -10,7 +10,7 @@ import pytest
 
 from floral_learn import LabelReview, load
 from floral_learn.app.review_page import ReviewSession, outputs
-from floral_learn.app.tables.table import read_table
+from floral_learn.app.tables import read_table
 from floral_learn.base import TableEncoder
 
 
