@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from floral_learn import LabelReview, load
-from floral_learn.app.review_page import ReviewSession, outputs
+from floral_learn.app.review_page import ReviewSession, Turn, outputs
 from floral_learn.app.tables import read_table
 from floral_learn.base import TableEncoder
 
@@ -208,6 +208,47 @@ def test_an_earlier_answer_can_be_changed_and_rows_set_aside_or_left_out(parts, 
     decisions = pd.read_csv(session.out / "decisions.csv").set_index("row")
     assert (decisions.loc[out, "decision"], decisions.loc[out, "note"]) == ("unsure", "left out")
     assert aside not in decisions.index
+
+
+def test_what_is_said_of_a_row_holds_for_those_nearly_the_same_unless_it_is_put_off(tmp_path, opened):
+    rng = np.random.default_rng(0)
+    places = np.repeat(rng.normal(size=(20, 2)), 3, axis=0) + 1e-6 * rng.normal(size=(60, 2))
+    frame = pd.DataFrame(places, columns=["width", "height"]).assign(source="a", remark="x")
+    frame["quality"] = np.where(frame["width"] > 0, "good", "bad")
+    frame.to_csv(tmp_path / "thrice.csv", index=False)
+    work = opened(tmp_path / "thrice.csv", tmp_path / "review", seed=0)
+
+    def say(kind, reviewer="ann", label=None, row=None):
+        row = work.question(reviewer)["row"] if row is None else row
+        request = f"{kind} about {row} by {reviewer}"
+        return work.answer(reviewer=reviewer, request=request, row=row, kind=kind, label=label, seen=False).rows
+
+    assert [len(say(kind)) for kind in ("skip", "unsure", "out", "later")] == [1, 3, 3, 1]
+    ann, bob = work.question("ann"), work.question("bob")
+    assert not {ann["row"], *ann["along"]} & {bob["row"], *bob["along"]}, "nobody is shown what another has"
+    assert all(near["given"] is None for near in ann["nearest"] if near["row"] in ann["along"])
+    looked_at = ann["along"][0]
+    first = say("label", label="good")
+    work._shown["ann"] = Turn(looked_at)
+    say("label", label="bad", row=looked_at)
+    work.again(reviewer="ann", row=first[0])
+    assert set(say("unsure", row=first[0])) == set(first) - {looked_at}, "what somebody saw stays"
+    assert work.finish()["state"] == "written"
+    left_out = pd.read_csv(work.out / "training.csv").query("state == 'left out'")
+    assert (len(left_out), left_out["weight"].sum()) == (3, 0)
+    decisions = pd.read_csv(work.out / "decisions.csv").set_index("row")
+    assert decisions.loc[looked_at, "label"] == "bad"
+    assert decisions["note"].tolist().count(f"with row {first[0]}") == 1
+    assert len(decisions) == 9
+
+
+def test_the_last_row_is_for_everybody(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 11, 12], "source": list("aabb"), "remark": "x"})
+    frame["quality"] = ["good"] * 2 + ["bad"] * 2
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    answer_some(made.client, frame["quality"].to_numpy(), 3)
+    assert made.client.get("question", "ann")["row"] == made.client.get("question", "bob")["row"] >= 0
 
 
 def test_all_rows_answered_is_an_end(tmp_path, start):
