@@ -24,26 +24,10 @@ from .registry import ATTACKS, attack_class
 from .top_k import RandomizedTopK, TopK
 
 __all__ = [
-    "ATTACKS",
-    "Adaptive",
-    "Alfa",
-    "AlfaTilt",
-    "ClassBiased",
-    "Evasive",
-    "Farthest",
-    "Gradient",
-    "LabelAttack",
-    "LabelFlipping",
-    "NearBoundary",
-    "Pointwise",
-    "PoisonDisplay",
-    "PoisonResult",
-    "RandomFlips",
-    "RandomizedTopK",
-    "TopK",
-    "VictimEffect",
-    "poison",
-]
+    "ATTACKS", "Adaptive", "Alfa", "AlfaTilt", "ClassBiased", "Evasive", "Farthest", "Gradient", "LabelAttack",
+    "LabelFlipping", "NearBoundary", "Pointwise", "PoisonDisplay", "PoisonResult", "RandomFlips", "RandomizedTopK",
+    "TopK", "VictimEffect", "poison",
+]  # fmt: skip
 
 
 def poison(

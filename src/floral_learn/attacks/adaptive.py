@@ -10,14 +10,12 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
-from floral_learn.floral.fitting import make_problem, play_problem, resolve_budget
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.fitting import Settings, make_problem, play_problem, resolve_budget
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
-from .base import Choice, LabelAttack, Problem
+from .base import Choice, LabelAttack, Problem, check_whole, flipped
 from .constraints import flipped_first
-from .search import check_whole, flipped
 
 # Flipped share of a region. All of it is a waste where two thirds suffice to turn it over.
 DENSITIES = (1.0, 0.8, 0.65, 0.5)

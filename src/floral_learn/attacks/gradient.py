@@ -14,12 +14,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import check_array
 
-from floral_learn.base.extras import install_line
-
 from .base import Problem, RankingAttack
 from .surrogates import fresh
-
-SMOOTH_KERNELS = ("rbf", "linear", "poly", "sigmoid")
 
 
 @dataclass
@@ -38,7 +34,7 @@ class Gradient(RankingAttack):
         One of
 
         - ``None``: ``SVC()`` for two classes, else ``LogisticRegression()``;
-        - an ``SVC`` (rbf, linear, poly or sigmoid kernel, two classes) or a ``LogisticRegression``: fitted here
+        - an ``SVC`` (rbf or linear kernel, two classes) or a ``LogisticRegression``: fitted here
           on the given labels, gradients in closed form, no torch;
         - a trained ``torch.nn.Module`` that maps (n, ...) floats to (n,), (n, 1) or (n, M) logits, or a fitted
           estimator that holds one as ``module_``; rows may then have any shape, such as (tokens, width);
@@ -93,11 +89,11 @@ class Gradient(RankingAttack):
             surrogate = SVC() if n_classes == 2 else LogisticRegression()
         if isinstance(surrogate, LogisticRegression):
             return self._logistic(fresh(surrogate, problem.rng).fit(problem.X, problem.y), problem)
-        if isinstance(surrogate, SVC) and surrogate.kernel in SMOOTH_KERNELS and n_classes == 2:
+        if isinstance(surrogate, SVC) and surrogate.kernel in ("rbf", "linear") and n_classes == 2:
             return self._svc(fresh(surrogate, problem.rng).fit(problem.X, problem.y), problem), None
         raise ValueError(
-            f"surrogate={surrogate!r} has no input gradient here: use an SVC (two classes, rbf, linear, poly or "
-            "sigmoid kernel), a LogisticRegression, a torch module or an estimator with a module_"
+            f"surrogate={surrogate!r} has no input gradient here: use an SVC (two classes, rbf or linear "
+            "kernel), a LogisticRegression, a torch module or an estimator with a module_"
         )
 
     def _svc(self, model: SVC, problem: Problem) -> np.ndarray:
@@ -120,22 +116,15 @@ def _slope(margin: np.ndarray) -> np.ndarray:
 def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return f (n,) and grad f (n, d) of a fitted binary SVC, f(x) = sum_j c_j k(x, x_j) + b.
 
-    rbf      grad k = -2 gamma k (x - x_j)           linear   grad k = x_j
-    poly     grad k = degree gamma (gamma x'x_j + coef0)^(degree - 1) x_j
-    sigmoid  grad k = gamma (1 - k^2) x_j
+    grad k = x_j for the linear kernel, -2 gamma k (x - x_j) for rbf.
     """
     support, weights, gamma = model.support_vectors_, model.dual_coef_[0], model._gamma
     values = model.decision_function(X)
     if model.kernel == "linear":
         return values, np.broadcast_to(weights @ support, X.shape)
-    if model.kernel == "rbf":
-        # sum_j c_j k_j (x - x_j) without an (n, n_sv, d) array
-        pulls = rbf_kernel(X, support, gamma=gamma) * weights
-        return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
-    inner = gamma * (X @ support.T) + model.coef0
-    if model.kernel == "poly":
-        return values, (model.degree * gamma * inner ** (model.degree - 1) * weights) @ support
-    return values, (gamma * (1 - np.tanh(inner) ** 2) * weights) @ support
+    # sum_j c_j k_j (x - x_j) without an (n, n_sv, d) array
+    pulls = rbf_kernel(X, support, gamma=gamma) * weights
+    return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
 
 
 def linear_softmax(model: LogisticRegression, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -151,15 +140,6 @@ def is_module(candidate: Any) -> bool:
     return torch is not None and isinstance(candidate, torch.nn.Module)
 
 
-def require_torch() -> Any:
-    """Return torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f"gradients of a network need torch: {install_line('torch')}") from error
-    return torch
-
-
 def module_gradients(
     module: Any, X: np.ndarray, codes: np.ndarray, n_classes: int, batch_size: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +148,8 @@ def module_gradients(
     The loss is cross entropy; one logit means the log-odds of class 1. Parameters, their gradients and the
     training mode of the module are left as they were.
     """
-    torch = require_torch()
+    import torch
+
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size!r} must be at least 1")
     reference = next(module.parameters(), None)

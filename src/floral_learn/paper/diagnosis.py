@@ -14,10 +14,11 @@ from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Recorded
 from floral_learn.game.game import Game, GameState, solve
 from floral_learn.game.gram import DENSE_ROWS, DenseGram
-from floral_learn.paper.equilibrium import Equilibrium, find_equilibrium
-from floral_learn.paper.lemmas import (
+from floral_learn.paper.theory import (
     Constants,
+    Equilibrium,
     constants,
+    find_equilibrium,
     kappa_prime_y_worst,
     kappa_y_printed,
     kappa_z,

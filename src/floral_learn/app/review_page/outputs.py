@@ -157,7 +157,6 @@ def report(work: Any, answers: Answers) -> str:
         probability=belief,
         reasons=holds,
         **around,
-        agreement=float((~holds[:, 0]).mean()),
         row_numbers=np.asarray(rows.numbers),
         ids=None if rows.ids is None else [str(name) for name in rows.ids],
         groups=work.table.groups,
