@@ -10,39 +10,6 @@ from floral_learn.app.review_page import known, outputs
 from floral_learn.review import Expected, Guarantee
 
 
-@pytest.fixture
-def labels():
-    return np.random.default_rng(0).choice(["no", "yes"], 300)
-
-
-def parts(labels, wrong, groups=None, answers=60):
-    """What is named where the first `answers` rows were answered: wrong where `wrong` is above a half."""
-    classes = np.array(["no", "yes", "other"])
-    said = np.where(np.asarray(wrong) > 0.5, 2, labels == "yes")
-    told = {r: classes[int(said[r])] for r in range(answers)}
-    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=labels, classes=classes, answers=told)
-    return {part["name"]: part["answers"] for part in known.where(review, groups, 0.05)}
-
-
-def test_classes_and_sources_are_named_where_they_stand_out(labels):
-    sources = np.where(np.arange(300) % 3 == 0, "bob", "ann")
-    wrong = (labels == "no") & (sources == "bob")
-    found = parts(labels, wrong, sources)
-    assert "labelled “no”" in found
-    assert "from “bob”" in found
-    assert not {"labelled “yes”", "from “ann”"} & set(found)
-
-
-def test_nothing_is_named_where_wrong_labels_are_everywhere(labels):
-    assert parts(labels, np.full(300, 0.2)) == {}
-
-
-def test_a_class_that_only_the_model_doubts_is_not_named(labels):
-    wrong = np.where(labels == "no", 0.45, 0.05)  # and no answer says so
-    assert parts(labels, wrong) == {}
-    assert parts(labels, (labels == "no").astype(float), answers=1) == {}
-
-
 @pytest.mark.parametrize("classes", [2, 5])
 def test_before_twenty_answers_the_estimate_is_the_audits_and_then_its_own(classes):
     rng = np.random.default_rng(classes)
@@ -52,7 +19,7 @@ def test_before_twenty_answers_the_estimate_is_the_audits_and_then_its_own(class
         asked = review.ask(answers - len(review.answers)) if answers else []
         review.answer(asked, labels[asked])
         told = known.describe(review)
-        assert set(told) == {"estimate", "guarantee", "changed", "where", "ten", "stop"}
+        assert set(told) == {"estimate", "guarantee", "changed", "ten", "stop"}
         assert told["estimate"]["known"] == (answers >= 20)
         assert ("so far is mostly the audit’s" in told["estimate"]["under"]) == (answers < 20)
         assert (told["ten"] is None) == (answers < 20)

@@ -165,7 +165,7 @@ class ReviewSession(Asking):
     def _tell(self, answers: Answers) -> dict[str, Any]:
         """What is known; where that fails, questions and answers go on."""
         try:
-            return describe(self.review, self.table.groups)
+            return describe(self.review)
         except Exception as error:
             log.exception("cannot say what is known")
             return {"trouble": f"What is known cannot be told just now ({error}). Answers are saved."}
