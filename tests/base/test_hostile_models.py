@@ -413,7 +413,7 @@ def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
         GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
         CalibratedClassifierCV(LabelNoiseSVC(), cv=2),
         VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
-        make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
+        make_pipeline(KBinsDiscretizer(3, strategy="uniform"), LogisticRegression()),
         SelfTrainingClassifier(SVC()),
         BaggingClassifier(LogisticRegression(), 2, random_state=0),
     ],

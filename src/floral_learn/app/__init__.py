@@ -1,5 +1,6 @@
 """The ``floral`` command: one file per subcommand, each with a ``register(app)``."""
 
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -38,6 +39,7 @@ def main() -> None:
     if find_spec("typer") is None:
         print(f"floral: the command line needs typer: {install_line('cli')}", file=sys.stderr)
         sys.exit(2)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end that clears temporary files, as Ctrl-C does
     try:
         make_app()()
     except KeyboardInterrupt:

@@ -27,7 +27,8 @@ def encode_items(X: Any, rng: np.random.Generator, landmarks: int = 150) -> list
     smallest = 10 * np.finfo(float).eps  # scikit-learn's MaxAbsScaler takes columns below this for empty ones
     check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
     seed = int(rng.integers(2**31 - 1))
-    Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
+    with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain
+        Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     Z /= max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)  # one penalty for all data: columns of variance 1 on average
     return [Z, _smooth(Z, seed)] if len(Z) > landmarks else [Z]

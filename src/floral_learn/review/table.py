@@ -79,6 +79,8 @@ class ReviewTable:
         n = len(y)
         trusted = checked_column(trusted, n, "trusted", bool)
         weight = checked_column(sample_weight, n, "sample_weight", float)
+        if not weight.any():
+            raise ValueError("sample_weight is 0 on every row; give some rows weight")
         groups = None if groups is None else checked_column(groups, n, "groups", None)
         return cls(rows, y, known, codes, trusted, weight, groups)
 

@@ -25,10 +25,10 @@ _MISSING = pa.array(sorted(MISSING))
 
 def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None, usual: str = ",") -> Source:
     """The columns of a text, all cells as they are written; without `sep` the `usual` one, or what fits the header."""
-    data, known = raw, "utf-8"
-    if encoding is not None or any(raw.startswith(mark) for mark, _ in _MARKS):  # plain UTF-8 is checked by pyarrow
-        text, known = decode(raw, encoding, name)
-        data = text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
+    text, known = decode(raw, encoding, name)  # plain UTF-8 too: pyarrow prints a traceback at a short row that is not
+    plain = encoding is None and known == "utf-8"
+    data = raw if plain else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
+    del text
     guessed = sep is None
     sep = _guess(data, usual) if sep is None else sep
     if len(sep.encode()) != 1 or sep in '"\r\n':
@@ -89,7 +89,6 @@ def _split(name: str, data: bytes, sep: str, header: list[str]) -> pa.Table:
             arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
         )
     except pa.ArrowInvalid as error:
-        decode(data, None, name)
         _explain(name, data, sep, header)
         raise TableError(f"{name} cannot be read as a table ({reason(error)})") from None
     if problems:
