@@ -30,9 +30,9 @@ def drawn():
     """One display of each kind, not yet drawn."""
     from sklearn.svm import SVC
 
-    from floral_bench.displays import SecurityCurveDisplay, TransferDisplay
+    from floral_bench.displays import SecurityCurveDisplay
     from floral_bench.recovery import RecoveryDisplay, recovery
-    from floral_bench.transfer import transfer_table
+    from floral_bench.transfer import TransferDisplay, transfer_table
     from floral_learn import FloralClassifier, load_moon, poison
     from floral_learn.attacks import PoisonDisplay
     from floral_learn.floral import HistoryDisplay
@@ -45,7 +45,7 @@ def drawn():
     made = [
         PoisonDisplay.from_result(moon.X_train, bad),
         SecurityCurveDisplay.from_estimator(SVC(), *data, attacks="random", budgets=[0.1], n_repeats=1),
-        TransferDisplay(table.drops(), table.clean),
+        TransferDisplay(table),
         RecoveryDisplay(recovery(clf, bad.indices)),
         HistoryDisplay.from_estimator(clf),
     ]

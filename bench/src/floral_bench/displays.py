@@ -1,4 +1,4 @@
-"""Pictures of what attacks cost: accuracy over the noise rate, and which attack hurts which victim."""
+"""A picture of what attacks cost: accuracy over the noise rate."""
 
 from __future__ import annotations
 
@@ -114,49 +114,6 @@ class SecurityCurveDisplay:
             title=f"security curve of {self.victim}" if self.victim else "security curve",
         )
         ax.legend(loc="best", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-@dataclass
-class TransferDisplay:
-    """A grid of the accuracy that each victim (columns) loses to labels poisoned against each surrogate (rows).
-
-    Parameters
-    ----------
-    drops : dict
-        Surrogate -> victim -> accuracy lost.
-    clean : dict
-        Victim -> accuracy on clean labels.
-
-    Attributes
-    ----------
-    ax_, figure_
-        What `plot` drew on.
-
-    Examples
-    --------
-    >>> from floral_bench.displays import TransferDisplay
-    >>> display = TransferDisplay({"logistic": {"svc": 0.25}}, {"svc": 0.75}).plot()
-    >>> [text.get_text() for text in display.ax_.texts]
-    ['0.250']
-    """
-
-    drops: Mapping[str, Mapping[str, float]]
-    clean: Mapping[str, float]
-
-    def plot(self, ax: Any = None) -> TransferDisplay:
-        """Draw on ``ax`` (a new figure by default); the darker, the more accuracy is lost."""
-        ax = drawing_axis(ax, FIGURE)
-        values = np.array([[row[victim] for victim in self.clean] for row in self.drops.values()])
-        most = max(float(values.max(initial=0.0)), 0.01)
-        ax.imshow(values, cmap="OrRd", vmin=0, vmax=most, aspect="auto")
-        for (row, column), value in np.ndenumerate(values):
-            # white on the dark end of the scale, where black cannot be read
-            ax.text(column, row, f"{value:.3f}", ha="center", va="center", color="w" if value > 0.7 * most else "k")
-        ax.set_xticks(range(len(self.clean)), [f"{name}\n({value:.3f} clean)" for name, value in self.clean.items()])
-        ax.set_yticks(range(len(self.drops)), list(self.drops))
-        ax.set(xlabel="victim", ylabel="attack", title="accuracy lost to poisoned labels")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

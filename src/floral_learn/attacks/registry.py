@@ -1,6 +1,6 @@
 """The attacks by name, and the one reading of ``attacks=`` wherever several are taken."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .adaptive import Adaptive
@@ -55,24 +55,7 @@ def named_attacks(attacks: Any, **settings: Any) -> dict[str, LabelAttack]:
     >>> list(named_attacks(["random", Farthest()]))
     ['random', 'farthest']
     """
-    if isinstance(attacks, str | LabelAttack):
-        attacks = [attacks]
-    if isinstance(attacks, Mapping):
-        pairs = list(attacks.items())
-    elif isinstance(attacks, Iterable):
-        pairs = [(value.name if isinstance(value, LabelAttack) else value, value) for value in attacks]
-    else:
-        raise ValueError(f"attacks={attacks!r} must be names, attacks, a list of them or a dict name -> attack")
-    made: dict[str, LabelAttack] = {}
-    for name, value in pairs:
-        if name in made:
-            raise ValueError(f"attacks names {name!r} twice; give a dict to tell them apart")
-        if isinstance(value, str):
-            made[name] = attack_class(value)(**settings)
-        elif isinstance(value, LabelAttack):
-            made[name] = value
-        else:
-            raise ValueError(f"attacks holds {value!r}, which is neither a name ({', '.join(ATTACKS)}) nor an attack")
-    if not made:
-        raise ValueError("attacks is empty; name at least one attack")
-    return made
+    if not isinstance(attacks, Mapping):
+        several = [attacks] if isinstance(attacks, str | LabelAttack) else attacks
+        attacks = {one if isinstance(one, str) else one.name: one for one in several}
+    return {name: attack_class(one)(**settings) if isinstance(one, str) else one for name, one in attacks.items()}
