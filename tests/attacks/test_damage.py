@@ -69,8 +69,4 @@ def test_labels_poisoned_against_one_model_hurt_another():
         random_state=0,
     )
     assert (table.loc["logistic"] < table.loc["random"] - 0.05).all()
-    rows = table.rows()
-    assert len(rows) == 4
-    for row in rows:
-        assert row["drop"] == pytest.approx(row["clean"] - row["poisoned"])
         assert row["poisoned"] == table.poisoned[row["surrogate"]][row["victim"]]
