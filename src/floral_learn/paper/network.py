@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
+from floral_learn.attacks.gradient import class_columns, place_of
 from floral_learn.game.arrays import backend_for
 
 History = dict[str, list[float]]
@@ -126,24 +127,6 @@ def unpacked(state: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "module_": module.eval()}
 
 
-def place_of(module: torch.nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Where a module's parameters lie and their type; the CPU and 32-bit floats where it has none."""
-    first = next((p for p in module.parameters() if p.is_floating_point()), None)
-    return (torch.device("cpu"), torch.float32) if first is None else (first.device, first.dtype)
-
-
-@contextmanager
-def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode for the time of a block, then whatever every part was in before."""
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in before:
-            part.training = mode
-
-
 @contextmanager
 def threads_for(module: torch.nn.Module) -> Iterator[None]:
     """One thread for a small network on the CPU: more gain nothing there, and on a busy machine wait for each other."""
@@ -171,14 +154,6 @@ def mean_loss(output: torch.Tensor, target: torch.Tensor, weight: torch.Tensor |
     else:
         each = functional.cross_entropy(output, target, reduction="none")
     return each.mean() if weight is None else (weight * each).mean()
-
-
-def class_columns(output: torch.Tensor) -> torch.Tensor:
-    """Logits (n, M); a single log-odds column f becomes (0, f)."""
-    if output.ndim == 1 or output.shape[1] == 1:
-        odds = output.reshape(-1, 1)
-        return torch.cat([torch.zeros_like(odds), odds], dim=1)
-    return output
 
 
 def train(
