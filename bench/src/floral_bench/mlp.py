@@ -17,7 +17,16 @@ from floral_learn.attacks.gradient import module_gradients, place_of
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
 from floral_learn.paper.network import (
-    TRAINING_CONSTRAINTS, Rows, batches_of, build_mlp, hidden_sizes, mean_loss, packed, torch_device, train, unpacked,
+    TRAINING_CONSTRAINTS,
+    Rows,
+    batches_of,
+    build_mlp,
+    hidden_sizes,
+    mean_loss,
+    packed,
+    torch_device,
+    train,
+    unpacked,
 )  # fmt: skip
 
 

@@ -62,9 +62,6 @@ class Rows:
     weight: np.ndarray | None = None
 
 
-_SMALL = 2**18  # parameters of a network that one thread trains fastest
-
-
 def torch_device(device: str | None) -> torch.device:
     """The torch device behind a `device` parameter; one that is not there is a ValueError."""
     return backend_for(device or "cpu").device
@@ -127,18 +124,6 @@ def unpacked(state: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "module_": module.eval()}
 
 
-@contextmanager
-def threads_for(module: torch.nn.Module) -> Iterator[None]:
-    """One thread for a small network on the CPU: more gain nothing there, and on a busy machine wait for each other."""
-    before = torch.get_num_threads()
-    small = place_of(module)[0].type == "cpu" and sum(p.numel() for p in module.parameters()) < _SMALL
-    torch.set_num_threads(1 if small else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
     """Rows of X as tensors, `size` at a time."""
     for start in range(0, len(X), size):
@@ -174,7 +159,7 @@ def train(
     optimiser = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
     joined = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
     history: History = {"loss": [], "accuracy": []}
-    with _own_randomness(stream, device), _training(module), threads_for(module):
+    with _own_randomness(stream, device), _training(module):
         for _ in range(settings.epochs):
             losses, hits = 0.0, 0
             for picks in _batches(len(X), settings.batch_size, stream, joined):
