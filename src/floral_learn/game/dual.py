@@ -25,6 +25,7 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, outer
 
 # A sum of n numbers is known to a few units of float64's precision, times their total.
 ROUNDING = 32 * float(np.finfo(float).eps)
+HUGE = 1e300  # ends of a bracket that nobody has looked for
 
 
 def gradient(product: Array, signs: Array) -> Array:
@@ -202,9 +203,7 @@ def project_exact(
             total = ones.dot(np.abs(clipped)).item()
         return phi, slope, total
 
-    root = find_root(
-        sums, -np.finfo(float).max, np.finfo(float).max, start, ops, 8
-    )  # Newton's steps alone nearly always do, and need no bracket
+    root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
     if not ops.all(root[-1]):
         left, right = bracket(u, low, high, weight, xp)
         left, right = (left.item(), right.item()) if one else (left, right)
