@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from floral_learn.game import NUMPY, Kernel
-from floral_learn.game.gram import DenseGram, choose_gram, format_bytes, parse_bytes
-from floral_learn.game.low_rank import LowRankGram, Probe
+from floral_learn.game import NUMPY, DenseGram, Kernel, LowRankGram, choose_gram
+from floral_learn.game.gram import format_bytes, parse_bytes
+from floral_learn.game.low_rank import Probe
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(300, 4))

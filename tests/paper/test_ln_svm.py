@@ -5,7 +5,8 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from floral_learn.paper.ln_svm import LabelNoiseSVC, correct_gram
+from floral_learn.paper import LabelNoiseSVC
+from floral_learn.paper.ln_svm import correct_gram
 
 
 def test_correction_is_the_mean_gram_under_sampled_label_flips():
