@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.base.folders import user_cache
-from floral_learn.datasets.files import search_path
+from floral_learn.base.files import user_cache
+from floral_learn.datasets import search_path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Matplotlib's list of fonts takes seconds to make: it stays where it is when the caches are hidden below.

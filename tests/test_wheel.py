@@ -59,22 +59,9 @@ def test_the_wheel_and_the_source_archive_pass_twine(wheel):
 
 def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
-    python = next(
-        p for p in (tmp_path / "env" / "bin" / "python", tmp_path / "env" / "Scripts" / "python.exe") if p.exists()
-    )
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "-q",
-        "--python",
-        str(python),
-        "install",
-        "--no-deps",
-        "--no-index",
-        str(wheel),
-    ]
-    subprocess.run(install, check=True, capture_output=True)
+    (python,) = [p for name in ("bin/python", "Scripts/python.exe") if (p := tmp_path / "env" / name).exists()]
+    pip = [sys.executable, "-m", "pip", "-q", "--python", str(python), "install", "--no-deps", "--no-index"]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
     where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -63,10 +63,10 @@ def test_weights_of_texts(folder, reviews):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.ones(3), "one weight per text"),
-        (np.full(48, np.nan), "finite numbers"),
-        (-np.ones(48), "at least 0"),
-        (np.zeros(48), "0 for every text"),
+        (np.ones(3), r"sample_weight.shape == \(3,\)"),
+        (np.full(48, np.nan), "sample_weight contains NaN"),
+        (-np.ones(48), "weights are 0 or more"),
+        (np.zeros(48), "zero on every row"),
     ],
 )
 def test_bad_weights_are_named(folder, reviews, weight, message):

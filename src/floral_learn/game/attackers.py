@@ -314,7 +314,7 @@ def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
         draws = xp.where(candidates >= 0, draws, sys.maxsize)
     points = _take(candidates, draws.argsort(0), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
-        again = backend.zeros(tuple(points.shape), xp.bool)
+        again = points < -1  # False everywhere: numpy 1.26 has no `xp.bool`
         again[1:] = points[1:] == points[:-1]
         place = backend.arange(len(points))[:, None] + len(points) * (again | (points < 0))
         points = _take(xp.where(again, -1, points), xp.argsort(place, 0), backend)

@@ -25,7 +25,7 @@ from floral_learn.game.arrays import backend_for
 from floral_learn.game.pairs import Pairs
 from floral_learn.paper.head import build_head
 from floral_learn.text.classifier import TextClassifier, TextRows
-from floral_learn.text.folder import NOTE, note_text, plain, read_note, replaced_folder
+from floral_learn.text.folder import NOTE, note_text, read_note, replaced_folder
 from floral_learn.text.tokens import check_labels, check_texts, some_rows
 
 
@@ -200,7 +200,7 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         if model is not None:  # a folder is found again from any other
             model = os.path.abspath(model) if Path(model).is_dir() else os.fspath(model)
         kept = {"fine_tune": self.fine_tune, "random_state": self.random_state, "verbose": self.verbose}
-        note = note_text({"model": model, **{name: plain(value) for name, value in kept.items()}})
+        note = note_text({"model": model, **kept})
         with replaced_folder(folder) as made:
             (made / NOTE).write_text(note, encoding="utf-8")
             save(self.head_, made / "head.skops")

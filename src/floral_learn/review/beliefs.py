@@ -81,7 +81,7 @@ class Beliefs:
     def free(self) -> np.ndarray:
         """Rows that may still be asked about, (n,) booleans."""
         free = ~self.data.trusted
-        free[self._start.rows] = False
+        free[list(self._start.votes)] = False
         return free
 
     @cached_property
@@ -260,9 +260,8 @@ def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: n
     there = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == answers.rows)
     seen = belief[place[there]] * answers.likelihood[there]
     belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
-    for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
-        if row in answers.settled:
-            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / M
+    for at in np.flatnonzero(np.isin(rows, list(answers.settled))).tolist():
+        belief[at] = (1 - USUAL) * unit[answers.settled[int(rows[at])]] + USUAL / M
     trusted = data.trusted[rows]
     belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief

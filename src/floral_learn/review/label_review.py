@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -159,8 +159,10 @@ class LabelReview(Shown):
         """The rows of `ask`, each with whether it comes from the random order."""
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
-        waiting = self._order[self.beliefs.free[self._order]]
-        kinds = [is_drawn(len(self.answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
+        unseen = self.beliefs.free.copy()
+        unseen[list(self._answers.along)] = True  # `guarantee` counts rows that somebody looked at
+        waiting = self._order[unseen[self._order]]
+        kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
         best, drawn = iter(() if all(kinds) else self._ranked(n).rows.tolist()), iter(waiting.tolist())
         chosen: dict[int, bool] = {}
         for at_random in kinds:
@@ -176,7 +178,14 @@ class LabelReview(Shown):
         """About how many other rows an answer about `row` tells, too."""
         return rows_like(self.beliefs.posterior, row, self._data.pool)
 
-    def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer") -> None:
+    def nearest(self, row: int, n: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The `n` rows most like `row` by all columns, nearest first, and whether each is nearly the same.
+
+        Nearly the same are rows within a tenth of the typical distance to the nearest one: one answer may do for them.
+        """
+        return self.table.likeness.nearest(row, n)
+
+    def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer", along: Any = ()) -> None:
         """Take in the true labels of `rows`.
 
         Parameters
@@ -187,17 +196,26 @@ class LabelReview(Shown):
             One of `classes` per row; None where the person is not sure.
         reviewer : str
             Who answers. A later answer of the same reviewer replaces the former; those of others are further votes.
+        along : sequence of int
+            Further rows, nearly the same as the one of `rows`, for which its answer holds, too (`nearest`). All count
+            as one answer: estimates learn from the row that was looked at, and to `guarantee` a row counts once it
+            comes up in the random order and is answered itself, so that rows made to look alike cannot fool it.
         """
         if not isinstance(reviewer, str) or not reviewer:
             raise ValueError(f"reviewer={reviewer!r} must be a name that is not empty")
         numbers, codes = checked_answers(rows, labels, len(self.given), self.classes)
         if not numbers:
             return
+        every = [*numbers, *along]
+        every, _ = checked_answers(every, [None] * len(every), len(self.given), self.classes)
+        if len(every) > len(numbers) > 1:
+            raise ValueError(f"along names rows that are like the one of rows, which has {len(numbers)}")
         self._turn += 1
-        reached = set(self._drawn({**self.answers, **dict.fromkeys(numbers)}))
+        reached = set(self._drawn({*self._answers.rows.tolist(), *numbers}))
         self._log += [
             Answer(row, code, reviewer, self._turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
+        self._log += [Answer(row, codes[0], reviewer, self._turn, False, numbers[0]) for row in every[len(numbers) :]]
         self._forget()
 
     def undo(self) -> list[int]:
@@ -212,11 +230,12 @@ class LabelReview(Shown):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order)."""
+        """Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order),
+        along (the row that was looked at in its place, or None)."""
         names = self.classes.tolist()
         labels = [None if a.code is None else names[a.code] for a in self._log]
         return [
-            {"row": a.row, "label": label, "reviewer": a.reviewer, "turn": a.turn, "drawn": a.drawn}
+            {"row": a.row, "label": label, "reviewer": a.reviewer, "turn": a.turn, "drawn": a.drawn, "along": a.along}
             for a, label in zip(self._log, labels, strict=True)
         ]
 
@@ -244,7 +263,7 @@ class LabelReview(Shown):
         estimate, told = float(beliefs.wrong.mean()), float(beliefs.wrong[~beliefs.free].sum())
         chance = beliefs.posterior.probability(np.flatnonzero(beliefs.free))
         low, high = (total / n for total in beliefs.calibration.interval(chance, told))
-        known = len(self.answers) + int(self.trusted.sum()) >= min(FIRST_ANSWERS, n)
+        known = len(self._answers) + int(self.trusted.sum()) >= min(FIRST_ANSWERS, n)
         return WrongShare(estimate, *widened(estimate, low, high), known)
 
     @property
@@ -263,7 +282,7 @@ class LabelReview(Shown):
         """Whether ten more answers are expected to set less than one label right, after twenty answers or more."""
         if not self.beliefs.free.any():
             return True
-        return len(self.answers) >= FIRST_ANSWERS and self.ten_more.labels < 1
+        return len(self._answers) >= FIRST_ANSWERS and self.ten_more.labels < 1
 
     @property
     def reviewers(self) -> dict[str, float]:
@@ -298,7 +317,7 @@ class LabelReview(Shown):
                 raise ValueError(f"reviewer={reviewer!r} has given no answer")
             answers = Answers.from_log((a for a in self._log if a.reviewer == reviewer), len(self.classes))
         given = self.table.codes
-        codes = [(row, answers.agreed.get(row, int(given[row]))) for row in self._drawn(answers.votes)]
+        codes = [(row, answers.agreed.get(row, int(given[row]))) for row in self._drawn(answers.rows.tolist())]
         unsure = np.array([code is None for _, code in codes], dtype=bool)
         wrong = np.array([code is not None and code != given[row] for row, code in codes], dtype=bool)
         total = len(self._order)
@@ -362,7 +381,7 @@ class LabelReview(Shown):
         _check_confidence(confidence)
         checked_model(estimator, "estimator")
         answers, given = self.answers, self.table.rows
-        drawn = [row for row in self._drawn(answers) if row in answers]
+        drawn = [row for row in self._drawn(self._answers.rows.tolist()) if row in answers]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least ten")
         parts = min(5, len(drawn))
@@ -370,7 +389,7 @@ class LabelReview(Shown):
         for rows in (drawn[k::parts] for k in range(parts)):
             train = np.setdiff1d(np.arange(len(self.given)), rows)
             if reviewed:
-                log = [a for a in self._log if a.row not in set(rows)]
+                log = [a for a in self._log if not {a.row, a.along} & set(rows)]
                 blind = Beliefs(self._data, Answers.from_log(log, len(self.classes)))
                 model = fit_reviewed(estimator, self.table, blind, train)
             else:
@@ -398,7 +417,7 @@ class LabelReview(Shown):
 
     def state(self) -> dict[str, Any]:
         """What `save` writes: arrays and plain values."""
-        log = [[a.row, a.code, a.reviewer, a.turn, a.drawn] for a in self._log]
+        log = [[a.row, a.code, a.reviewer, a.turn, a.drawn, a.along] for a in self._log]
         own = {"random_share": self.random_share, "random_state": self.random_state}
         counts = {"seed": self._seed, "turn": self._turn, "appends": self._appends, "order": self._order}
         return {**self.table.state(), **own, **counts, "log": log}
@@ -423,9 +442,9 @@ class LabelReview(Shown):
         self.beliefs = Beliefs(self._data, self._answers)
         self._ranking: Ranking | None = None
 
-    def _drawn(self, answered: Mapping[int, Any]) -> list[int]:
+    def _drawn(self, answered: Iterable[int]) -> list[int]:
         """The rows at the start of the random order that are all answered or trusted."""
-        return answered_start(self._order, answered.keys() | set(np.flatnonzero(self.trusted).tolist()))
+        return answered_start(self._order, {*answered, *np.flatnonzero(self.trusted).tolist()})
 
     def _ranked(self, n: int) -> Ranking:
         """The best rows to ask about, at least ten and at least n if the pool has as many."""

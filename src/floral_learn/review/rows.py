@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import COMPONENTS
 
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
+NEARLY = 0.1  # of the typical distance to the nearest row, up to which rows are nearly the same: as in the audit
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
 
 
@@ -26,6 +28,32 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gene
         X = _principal_components(standardised_rows(X).values, COMPONENTS, rng)
         return evenly_scaled_rows(X)  # standardised, the last ones would count as much as the first
     return in_best_scale(X, codes, n_classes, rng)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Rows by all of their columns, and how far (squared) the nearest other one typically is."""
+
+    rows: Rows
+    typical: float
+
+    @classmethod
+    def of(cls, X: Any, some: np.ndarray) -> Likeness:
+        """Of rows `X` (n, d); the typical distance is that from `some` of them."""
+        rows = standardised_rows(X)
+        nearest = []
+        for row in some.tolist():
+            far = rows.distances(np.array([row]), slice(None))[0]
+            far[row] = np.inf
+            nearest.append(far.min())
+        return cls(rows, float(np.median(nearest)))
+
+    def nearest(self, row: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The n rows most like `row`, nearest first, and whether each is nearly the same."""
+        far = self.rows.distances(np.array([row]), slice(None))[0]
+        far[row] = np.inf
+        near = np.argsort(far, kind="stable")[: min(n, len(far) - 1)]
+        return near, far[near] <= NEARLY**2 * self.typical + np.finfo(np.float32).eps
 
 
 def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

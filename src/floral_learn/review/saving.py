@@ -65,9 +65,10 @@ def check_state(state: Any) -> None:
     _require(isinstance(state["log"], list), "the answers")
     last = 0
     for entry in state["log"]:
-        _require(isinstance(entry, list | tuple) and len(entry) == 5, "the answers")
-        row, code, reviewer, turn, drawn = entry
-        _require(_whole(row) and 0 <= row < n, "the answers")
+        _require(isinstance(entry, list | tuple) and len(entry) == 6, "the answers")
+        row, code, reviewer, turn, drawn, along = entry
+        for at in (row,) if along is None else (row, along):
+            _require(_whole(at) and 0 <= at < n, "the answers")
         _require(code is None or (_whole(code) and 0 <= code < len(classes)), "the answers")
         _require(isinstance(reviewer, str) and isinstance(drawn, bool | np.bool_), "the answers")
         _require(_whole(turn) and last <= turn <= state["turn"], "the answers")

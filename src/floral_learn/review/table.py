@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from floral_learn.review.beliefs import ReviewData
 from floral_learn.review.posterior import Evidence, Problem, infer
 from floral_learn.review.questions import POOL, subset
 from floral_learn.review.rows import (
+    Likeness,
     checked_column,
     compared_rows,
     encoded_labels,
     own_scores,
     without_holes,
 )
+from floral_learn.review.rules import SAMPLE
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,16 @@ class ReviewTable:
         n = len(y)
         trusted = checked_column(trusted, n, "trusted", bool)
         weight = checked_column(sample_weight, n, "sample_weight", float)
+        if not weight.any():
+            raise ValueError("sample_weight is 0 on every row; give some rows weight")
         groups = None if groups is None else checked_column(groups, n, "groups", None)
         return cls(rows, y, known, codes, trusted, weight, groups)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """Which rows are nearly the same."""
+        some = np.linspace(0, len(self.given) - 1, min(SAMPLE, len(self.given)))
+        return Likeness.of(self.rows.numbers, some.astype(int))
 
     def with_more(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any) -> ReviewTable:
         """The table with further rows below."""

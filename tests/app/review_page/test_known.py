@@ -3,92 +3,62 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from floral_learn import LabelReview
-from floral_learn.app.review_page import words
-from floral_learn.app.review_page.known import describe, regions, where
-from floral_learn.app.review_page.shown_rows import ShownRows
+from floral_learn.app.review_page import known as words
+from floral_learn.app.review_page.known import describe, where
+from floral_learn.app.review_page.outputs import option_words
 from floral_learn.review import Expected, Guarantee
 
 
 @pytest.fixture
-def rows(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": rng.normal(size=300), "colour": rng.choice(["red", "blue"], 300)})
-    story = "a long story about a refund that never came, told at some length to many people"
-    frame["text"] = np.where(rng.random(300) < 0.3, story, "a short story about something else")
-    return ShownRows(frame, rng.choice(["no", "yes"], 300), frame[["size"]].to_numpy(), folder=tmp_path)
+def labels():
+    return np.random.default_rng(0).choice(["no", "yes"], 300)
 
 
-def parts(rows, wrong, groups=None, answers=60):
+def parts(labels, wrong, groups=None, answers=60):
     """What is named where the first `answers` rows were answered: wrong where `wrong` is above a half."""
     classes = np.array(["no", "yes", "other"])
-    said = np.where(np.asarray(wrong) > 0.5, 2, rows.labels == "yes")
+    said = np.where(np.asarray(wrong) > 0.5, 2, labels == "yes")
     told = {r: classes[int(said[r])] for r in range(answers)}
-    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=rows.labels, classes=classes, answers=told)
-    found = where(review, rows, groups)
-    return {part["name"]: (part["rows"], round(part["share"], 2)) for part in found}
+    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=labels, classes=classes, answers=told)
+    return {part["name"]: part["answers"] for part in where(review, groups, 0.05)}
 
 
-def test_a_region_is_named_by_its_columns(rows):
-    wrong = (rows.frame["size"] > 0.5) & (rows.frame["colour"] == "red")
-    (name, (count, share)), *_ = parts(rows, wrong).items()
-    assert name.startswith("rows with ")
-    assert "size above" in name
-    assert "colour red" in name or "colour not blue" in name
-    assert (count, share) == (wrong.sum(), 1.0)
-
-
-def test_a_word_of_a_text_can_be_the_place(rows):
-    wrong = rows.frame["text"].str.contains("refund")
-    assert regions(rows, wrong.to_numpy(float))[0][0].share == 1.0
-    assert any("in text" in name for name in parts(rows, wrong))
-
-
-def test_classes_and_sources_are_named_where_they_stand_out(rows):
+def test_classes_and_sources_are_named_where_they_stand_out(labels):
     sources = np.where(np.arange(300) % 3 == 0, "bob", "ann")
-    wrong = (rows.labels == "no") & (sources == "bob")
-    found = parts(rows, wrong, sources)
+    wrong = (labels == "no") & (sources == "bob")
+    found = parts(labels, wrong, sources)
     assert "labelled “no”" in found
     assert "from “bob”" in found
     assert not {"labelled “yes”", "from “ann”"} & set(found)
 
 
-def test_nothing_is_named_where_wrong_labels_are_everywhere(rows):
-    assert parts(rows, np.full(300, 0.2)) == {}
+def test_nothing_is_named_where_wrong_labels_are_everywhere(labels):
+    assert parts(labels, np.full(300, 0.2)) == {}
 
 
-def test_a_class_that_only_the_model_doubts_is_not_named(rows):
-    wrong = np.where(rows.labels == "no", 0.45, 0.05)  # and no answer says so
-    assert parts(rows, wrong) == {}
-    assert parts(rows, (rows.labels == "no").astype(float), answers=1) == {}
+def test_a_class_that_only_the_model_doubts_is_not_named(labels):
+    wrong = np.where(labels == "no", 0.45, 0.05)  # and no answer says so
+    assert parts(labels, wrong) == {}
+    assert parts(labels, (labels == "no").astype(float), answers=1) == {}
 
 
-def test_all_parts_are_told_for_two_and_for_many_classes(rows):
-    for classes in (2, 5):
-        rng = np.random.default_rng(classes)
-        labels = rng.integers(0, classes, 300)
-        shown = ShownRows(rows.frame, labels, rows.X, folder=rows.folder)
-        review = LabelReview(rows.X, labels, random_state=0)
-        for _ in range(2):
-            assert set(describe(review, shown)) == {"estimate", "guarantee", "changed", "where", "ten", "stop"}
-            asked = review.ask(24)
-            review.answer(asked, labels[asked])
-        assert describe(review, shown)["estimate"]["known"]
-
-
-def test_before_twenty_answers_it_says_that_the_estimate_is_the_audits(rows):
-    labels = np.random.default_rng(0).integers(0, 2, 300)
-    review = LabelReview(rows.X, labels, random_state=0)
-    for answers in (0, 19):
-        asked = review.ask(answers or 1)[:answers]
+@pytest.mark.parametrize("classes", [2, 5])
+def test_before_twenty_answers_the_estimate_is_the_audits_and_then_its_own(classes):
+    rng = np.random.default_rng(classes)
+    X, labels = rng.normal(size=(300, 2)), rng.integers(0, classes, 300)
+    review = LabelReview(X, labels, random_state=0)
+    for answers in (0, 19, 25):
+        asked = review.ask(answers - len(review.answers)) if answers else []
         review.answer(asked, labels[asked])
-        told = describe(review, ShownRows(rows.frame, labels, rows.X, folder=rows.folder))
-        assert (told["where"], told["ten"]) == ([], None)
-        assert not told["estimate"]["known"]
-        assert "so far is mostly the audit’s" in told["estimate"]["words"]
+        told = describe(review)
+        assert set(told) == {"estimate", "guarantee", "changed", "where", "ten", "stop"}
+        assert told["estimate"]["known"] == (answers >= 20)
+        assert ("so far is mostly the audit’s" in told["estimate"]["under"]) == (answers < 20)
+        assert (told["ten"] is None) == (answers < 20)
+        assert answers >= 20 or not told["stop"]["now"], "nobody is told to stop after five answers"
 
 
 def test_sentences():
@@ -109,17 +79,12 @@ def test_sentences():
         "drawn at random, 1 unclear one counted both ways."
     )
     assert "A seed was given" in words.guarantee(Guarantee(0, 1, 8, 1, 0, 500, 0.95, False))
-    assert not words.too_early()["now"], "nobody is told to stop after five answers"
     assert words.stop(True)["now"]
     assert not words.stop(False)["now"]
-    assert words.progress(12, False, 500) == {"answered": 12, "about": 30}
-    assert words.progress(34, False, 500) == {"answered": 34, "about": 40}
-    assert words.progress(34, True, 500) == {"answered": 34, "about": 34}
-    assert words.progress(5, False, 12)["about"] == 12
     assert words.reason("drawn", 0) == "Drawn at random, for the guarantee."
     assert words.reason("question", 140) == "Its answer tells most about 140 other rows."
     assert "in doubt" in words.reason("question", 0)
     assert "less than one further label" in words.ten_more(3.0, Expected(0.2, 0.0, 1.0), 500)
     assert "about 4 of them right (2 to 7)" in words.ten_more(30.0, Expected(4.2, 2.0, 7.1), 500)
     options = {"ids": "part", "drop": ["a", "b"], "text": ()}
-    assert words.option_words(options) == ["--id", "part", "--drop", "a", "--drop", "b"]
+    assert option_words(options) == ["--id", "part", "--drop", "a", "--drop", "b"]

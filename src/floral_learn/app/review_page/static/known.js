@@ -37,6 +37,7 @@ const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "
 
 function answered(state) {
   let text = `${plural(state.answers, "answer")} on ${plural(state.rows, "row")}`;
+  if (state.along) text += ` and ${plural(state.along, "row")} like them`;
   if (state.unsure) text += `, ${state.unsure} not sure`;
   if (state.known.changed) text += `. ${plural(state.known.changed, "label")} corrected so far`;
   return `${text}.`;
@@ -57,7 +58,7 @@ function judges(rows) {
 // A button for each answer; the one that has the focus keeps it.
 function answers({ last, later }, open) {
   const list = (said) => said.map((one) => h("li", {}, h("button", { type: "button", class: "quiet said", "data-row": one.row, onclick: () => open(one.row) },
-    h("span", {}, one.name), h("span", { class: "label" }, one.label ?? SAID[one.kind]))));
+    h("span", {}, one.along ? `${one.name} +${one.along}` : one.name), h("span", { class: "label" }, one.label ?? SAID[one.kind]))));
   for (const [section, place, said] of [["recent", "answers", last], ["aside", "set-aside", later]]) {
     const now = JSON.stringify(said);
     if (at(place).dataset.now === now) continue;
@@ -70,7 +71,7 @@ function answers({ last, later }, open) {
 }
 
 function where(parts) {
-  if (!parts.length) return h("p", {}, "No class, source or region stands out by the answers.");
+  if (!parts.length) return h("p", {}, "No class or source stands out by the answers.");
   return h("ul", { class: "plain where" }, ...parts.map((part) => h("li", {},
     `${part.name}: `, h("b", {}, percent(part.share)), ` wrong; ${part.answers[0]} of ${plural(part.answers[1], "answer")} changed the label`,
     svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { class: "full", width: `${100 * part.share}%`, height: 6, rx: 3 })))));

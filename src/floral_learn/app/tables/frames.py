@@ -1,8 +1,9 @@
-"""Frames in memory, and Parquet files through pyarrow."""
+"""Frames in memory, Parquet files through pyarrow, and Hugging Face data sets."""
 
 from __future__ import annotations
 
 import io
+import os
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,10 +21,10 @@ def from_frame(frame: Any, name: str = "the table") -> Source:
     """A frame of pandas, polars or pyarrow; a named index of a pandas frame counts as a column in front."""
     if not is_frame(frame):
         raise TableError(f"a table is a path, or a pandas or polars DataFrame, not {type(frame).__name__}")
-    index: Any = frame.index if hasattr(frame, "iloc") else None
-    n_index = 0 if index is None or all(level is None for level in index.names) else index.nlevels
     if not frame.shape[1]:
         raise TableError(f"{name} has no data rows")
+    index: Any = frame.index if hasattr(frame, "iloc") else None
+    n_index = 0 if index is None or all(level is None for level in index.names) else index.nlevels
 
     def write(place: int, values: list[Any]) -> Any:
         if place < n_index:
@@ -32,8 +33,7 @@ def from_frame(frame: Any, name: str = "the table") -> Source:
 
     whole = frame
     if n_index:
-        names = [str(level) for level in index.names]
-        whole = frame.reset_index(allow_duplicates=True, names=names)
+        whole = frame.reset_index(allow_duplicates=True, names=[str(level) for level in index.names])
     return Source(name, whole, write, like=frame)
 
 
@@ -59,13 +59,13 @@ def read_parquet(name: str, raw: bytes) -> Source:
         raise ImportError(f"Parquet files need pyarrow: {install_line('cli')}") from None
     try:
         file = pq.ParquetFile(io.BytesIO(raw))
-        size = (file.metadata.num_rows, file.metadata.num_columns)
-        if size[0] * size[1] > MOST_CELLS:
-            raise TableError(f"{name} has {size[0]:,} rows and {size[1]:,} columns, more than {MOST_CELLS:,} cells")
+        n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
+        if n_rows * n_columns > MOST_CELLS:
+            raise TableError(f"{name} has {n_rows:,} rows and {n_columns:,} columns, more than {MOST_CELLS:,} cells")
         table = file.read()
+    except TableError:
+        raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
-        if isinstance(error, TableError):
-            raise
         raise TableError(f"{name} is not a readable Parquet file ({reason(error)})") from None
 
     def write(place: int, values: list[Any]) -> bytes:
@@ -79,3 +79,44 @@ def read_parquet(name: str, raw: bytes) -> Source:
         return stream.getvalue()
 
     return Source(name, table, write)
+
+
+def dataset_source(dataset: Any, name: str = "the data set", folder: bool = False) -> Source:
+    """A Hugging Face Dataset; class labels are read by their names, none where there is none (-1)."""
+    if hasattr(dataset, "keys"):
+        raise TableError(f"{name} has the splits {', '.join(dataset)}; give one of them, such as {next(iter(dataset))}")
+    table = dataset.with_format("arrow")[:]
+    columns = table.column_names
+    named = {place: getattr(dataset.features[column], "names", None) for place, column in enumerate(columns)}
+    for place, names in named.items():
+        if names is not None:
+            codes = table.column(place).to_pylist()
+            read = [None if code is None or code < 0 else names[code] for code in codes]
+            table = table.set_column(place, columns[place], [read])
+
+    def write(place: int, values: list[Any]) -> Any:
+        column, names = columns[place], named[place]
+        if names is not None:
+            values = [-1 if value is None else names.index(value) for value in values]
+        changed = dataset.remove_columns([column]).add_column(column, values)
+        changed = changed.cast_column(column, dataset.features[column]).select_columns(columns)
+        if not folder:
+            return changed
+        stream = io.BytesIO()
+        changed.to_parquet(stream)
+        return stream.getvalue()
+
+    return Source(name, table, write)
+
+
+def read_dataset_folder(path: str | os.PathLike[str]) -> Source:
+    """The Dataset that `save_to_disk` wrote to a folder."""
+    try:
+        import datasets
+    except ImportError:
+        raise ImportError(f"a folder of Hugging Face datasets needs them: {install_line('datasets')}") from None
+    try:
+        dataset = datasets.load_from_disk(str(path))
+    except Exception as error:  # the library raises what pyarrow, json and fsspec raise
+        raise TableError(f"{path} is not a readable folder of Hugging Face datasets ({reason(error)})") from None
+    return dataset_source(dataset, str(path), folder=True)
