@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from floral_learn.attacks.registry import named_attacks
+from floral_learn.attacks import named_attacks
 from floral_learn.attacks.surrogates import fresh
 from floral_learn.base.extras import drawing_axis
 from floral_learn.base.validation import generator

@@ -149,7 +149,7 @@ class _Search:
 
     def starts(self, starts: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Flipped rows and ranking of each attack to start from, under the constraints of this one."""
-        from .registry import named_attacks  # which names this attack, too
+        from floral_learn.attacks import named_attacks  # which names this attack, too
 
         limits, victim = self.problem.constraints, self.games.settings
         by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
