@@ -51,26 +51,7 @@ def transfer_table(
 
 @dataclass
 class TransferDisplay:
-    """A grid of the accuracy that each victim (columns) loses to labels poisoned against each surrogate (rows).
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `transfer_table`.
-
-    Attributes
-    ----------
-    ax_, figure_
-        What `plot` drew on.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from floral_bench.transfer import TransferDisplay
-    >>> display = TransferDisplay(pd.DataFrame({"svc": [0.75, 0.5]}, index=["(clean)", "logistic"])).plot()
-    >>> [text.get_text() for text in display.ax_.texts]
-    ['0.250']
-    """
+    """The accuracy that each victim (columns) of a `transfer_table` loses to labels poisoned against each surrogate."""
 
     table: pd.DataFrame
 
