@@ -288,7 +288,10 @@ def poison_votes(
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
     else:
-        owned = read.people(annotators)
+        wanted = {annotators} if isinstance(annotators, str) else set(annotators)
+        if odd := sorted(map(repr, wanted - set(read.annotators.tolist()))):
+            raise ValueError(f"annotators: nobody called {', '.join(odd[:5])} voted")
+        owned = np.isin(read.annotators, list(wanted))
     scene = make_scene(read, X, y, owned, informed, order, gold, rng)
     new = function(scene, **params) if len(read.classes) > 1 else read.label
     held = read.per_annotator[owned].sum() / read.per_annotator.sum()
