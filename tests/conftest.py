@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.base import user_cache
+from floral_learn.base.files import user_cache
 from floral_learn.datasets import search_path
 
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -33,7 +33,7 @@ PAGES = [
     if not BUILT & set(page.parts)
 ]
 # Their rooms run these, with checks of their own.
-ELSEWHERE = {"attacks.md", "audit.md", "crowd.md"}
+ELSEWHERE = {"attacks.md", "crowd.md"}
 ELSEWHERE |= {"boosting.md"}  # below, with the libraries that are installed
 BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)\n(?P<code>.*?)^```", re.S | re.M)
 # Commands that cannot run inside a test, wherever they stand.

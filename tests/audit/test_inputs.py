@@ -91,17 +91,8 @@ def test_probabilities_of_ones_own_can_be_the_judge(customers):
     found = find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, random_state=0)
     assert wrong[found.flagged.nonzero()[0]].mean() > 0.9
     assert len(found.flagged.nonzero()[0]) > 15
-    for bad, message in (
-        (p[:, :1], r"must be \(300, 2\): one row for each label and one column per class, in the order leaves, stays"),
-        (-p, "finite and not negative"),
-        (p * 0.5, "must sum to 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            find_label_issues(X, frame["label"].to_numpy(), pred_probs=bad)
     with pytest.raises(ValueError, match="not both"):
         find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, model=LogisticRegression())
-    with pytest.raises(ValueError, match="predict_proba or decision_function"):
-        find_label_issues(X, frame["label"].to_numpy(), model=StandardScaler())
 
 
 def test_columns_are_named_in_frames_only(customers):

@@ -274,20 +274,7 @@ def test_an_object_that_is_named_twice_stays_one(tmp_path):
         lambda p: p | {"format": np.array(b"dia")},
         lambda p: {key: value for key, value in p.items() if key != "indptr"},
     ],
-    ids=[
-        "far",
-        "negative",
-        "end",
-        "backwards",
-        "below",
-        "middle",
-        "short",
-        "text",
-        "vast",
-        "minus",
-        "dia",
-        "-",
-    ],
+    ids=["far", "negative", "end", "backwards", "below", "middle", "short", "text", "vast", "minus", "dia", "-"],
 )
 def test_sparse_rows_with_wrong_places_are_refused(sparse_raw, tmp_path, change):
     refused(tmp_path, changed_sparse(sparse_raw, change), "damaged")

@@ -15,7 +15,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import floral_learn
 from floral_learn import FloralClassifier, LabelReview, load, save
 from floral_learn.base import ModelFileError, files, models
-from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -93,30 +92,6 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     with pytest.raises(ValueError, match=r"not trusted: floral_learn\.base\.files\.write_atomically"):
         load(path)
     assert not target.exists()
-
-
-def test_a_file_cannot_walk_from_an_estimator_to_its_modules(tmp_path):
-    """skops before 0.12 follows `fit.__globals__` where the file claims that each step is the estimator itself."""
-    path = tmp_path / "model.skops"
-    save(LabelNoiseSVC(), path)
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(files["schema.json"])
-    node = schema["content"]["model"]
-    for number, name in enumerate(("fit", "__globals__", "get")):
-        claim = {
-            "__class__": "LabelNoiseSVC",
-            "__module__": "floral_learn.paper.ln_svm",
-            "__loader__": "MethodNode",
-        }
-        node = claim | {"content": {"func": name, "obj": node}, "__id__": 900 + number}
-    schema["content"]["model"] = node
-    files["schema.json"] = json.dumps(schema).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"not trusted: .*LabelNoiseSVC as MethodNode"):
-        load(path)
 
 
 def test_searches_and_calibrated_classifiers_come_back(tmp_path):

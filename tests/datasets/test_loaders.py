@@ -5,7 +5,7 @@ import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
 from floral_bench.datasets.download import find_or_download
-from floral_learn.base import user_cache
+from floral_learn.base.files import user_cache
 from floral_learn.datasets import DataNotFoundError, Dataset, find_file, load_moon
 
 REFERENCE = "moon_reference_seed42.npz"

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from floral_learn.app.terminal import progress_bar
 from floral_learn.base import TableError
 
 # Columns that hold who gave a label; such a column is a feature unless --group names it, and that is said.
@@ -53,7 +54,9 @@ class TableOptions:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
         from floral_learn.app.tables import read_table
 
-        table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        with progress_bar(f"reading {source}") as update:
+            update(0, None)  # how far it is, nobody knows
+            table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
         if self.image is not None or self.embeddings is not None:
             from .pictures import read_pictures
 

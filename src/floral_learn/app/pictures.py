@@ -27,8 +27,7 @@ from floral_learn.app.tables.source import as_labels, open_source, picture_names
 from floral_learn.base import TableError
 from floral_learn.base.cells import short
 from floral_learn.base.estimator import Estimator
-from floral_learn.base.files import sha256, write_atomically
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import sha256, user_cache, write_atomically
 from floral_learn.encoders.embedding import EmbeddingCache, Progress, embed
 from floral_learn.encoders.pictures import PICTURE_NAMES, picture_content, picture_digest, upright
 

@@ -47,7 +47,7 @@ def progress_bar(what: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None, visible=False)
 
-        def update(done: float, total: float = 1.0, what: str | None = None) -> None:
+        def update(done: float, total: float | None = 1.0, what: str | None = None) -> None:
             bar.update(task, completed=done, total=total, description=what, visible=True)
 
         yield update

@@ -43,14 +43,6 @@ def on_first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any
 
 
 # public name -> module of this room; loaded on first use
-_PUBLIC = {
-    "ModelFileError": "model_files",
-    "TableEncoder": "encoder",
-    "TableError": "cells",
-    "align": "alignment",
-    "install_line": "extras",
-    "user_cache": "folders",
-    **dict.fromkeys(("unfinished", "write_all", "write_atomically", "write_set"), "files"),
-}
+_PUBLIC = {"ModelFileError": "model_files", "TableEncoder": "encoder", "TableError": "cells"}
 __all__ = list(_PUBLIC)
 __getattr__ = on_first_use(__name__, _PUBLIC)

@@ -58,7 +58,8 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     >>> align(X, [1, 0])
     [1, 0]
     """
-    refuse_repeated_columns(rows, names[0])
+    if not isinstance(rows, np.ndarray):
+        refuse_repeated_columns(rows, names[0])
     if other is None:
         return None
     left, right = index_of(rows), index_of(other)

@@ -31,9 +31,10 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
         kinds = sorted({_kind(label) for label in y})
         if len(kinds) > 1:
             raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
-    elif y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity")
-    refuse_measurements(y, who)
+    elif y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity")
+        refuse_measurements(y, who)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:

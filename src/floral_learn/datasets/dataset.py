@@ -55,12 +55,11 @@ class Dataset(Shown):
                 raise ValueError(f"{self.name}: {X} has {len(getattr(self, X))} rows, {part} has {len(view)}")
 
     def _facts(self) -> dict[str, str]:
-        sizes = [f"{len(rows):,} {part}" for part, rows in (("training", self.y_train), ("validation", self.y_val))]
-        width = "" if self.X_train.ndim < 2 else f", {self.X_train.shape[1]:,} features"
+        sizes = {"training": self.y_train, "validation": self.y_val, "test": self.y_test}
         return {
             "name": self.name,
-            "rows": f"{', '.join(sizes)}, {len(self.y_test):,} test{width}",
-            "classes": ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else ""),
+            "rows": ", ".join(f"{len(y):,} {part}" for part, y in sizes.items()),
+            "classes": ", ".join(map(str, self.classes)),
             "poisoned": f"{len(self.poisoned):,} training labels",
         }
 

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from floral_learn.base.files import sha256
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import sha256, user_cache
 
 
 class DataNotFoundError(FileNotFoundError):

@@ -66,7 +66,7 @@ def load_moon(
         raise ValueError(f"n_train, n_val and n_test must be positive integers, got {sizes}")
     if labels != "clean" and labels not in REFERENCE_LABELS:
         raise ValueError(f"labels must be 'clean' or one of {REFERENCE_LABELS}, got {labels!r}")
-    published = load_moon.__kwdefaults__
+    published = load_moon.__kwdefaults__ or {}
     if labels != "clean" and (random_state, *sizes, noise) != tuple(published.values())[:5]:
         raise ValueError(
             f"labels={labels!r} were published for random_state={published['random_state']} with default sizes and "

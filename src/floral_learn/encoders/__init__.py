@@ -13,7 +13,6 @@ from floral_learn.base import on_first_use
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
     from .image import ImageEncoder as ImageEncoder
     from .pictures import thumbnail as thumbnail
-    from .rows import encode as encode
     from .rows import encoder_for as encoder_for
     from .text import TextEncoder as TextEncoder
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
 _PUBLIC = {
     "ImageEncoder": "image",
     "TextEncoder": "text",
-    "encode": "rows",
     "encoder_for": "rows",
     "thumbnail": "pictures",
 }

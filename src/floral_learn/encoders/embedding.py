@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from floral_learn.base.estimator import Estimator
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import user_cache
 
 Progress = Callable[[int, int, float], None]  # items done, of how many, seconds left
 

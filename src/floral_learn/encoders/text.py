@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.alignment import align
 from floral_learn.base.cells import is_missing
-from floral_learn.base.columns import WordVectors
+from floral_learn.base.encoder import WordVectors
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, embed

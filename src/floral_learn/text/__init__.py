@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
     from .classifier import TextClassifier as TextClassifier
 
 # public name -> module of this room that holds it
-_PUBLIC = {"TextClassifier": "classifier", "Tokens": "tokens", "load_part": "network", "tokenize": "tokens"}
+_PUBLIC = {"TextClassifier": "classifier"}
 
 __all__ = list(_PUBLIC)
 __getattr__ = on_first_use(__name__, _PUBLIC)

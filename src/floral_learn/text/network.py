@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from floral_learn.base.cells import reason
@@ -32,14 +31,8 @@ def require_transformers() -> Any:
 
 
 def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
-    """The folder or name behind the parameter `model`: ``name``, ``owner/name``, or a folder with a ``config.json``."""
-    text = os.fspath(minilm_folder() if model is None else model)
-    if Path(text).is_dir():
-        if not (Path(text) / "config.json").is_file():
-            raise ValueError(f"model={text!r} is a folder without a config.json: no transformers model")
-    elif not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
-        raise ValueError(f"model={text!r} does not exist: give an existing folder or the name of a transformers model")
-    return text
+    """The folder or name behind the parameter `model`."""
+    return os.fspath(minilm_folder() if model is None else model)
 
 
 @contextmanager

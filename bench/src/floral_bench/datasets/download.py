@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import user_cache
 from floral_learn.datasets.files import DataNotFoundError, find_file
 
 

@@ -299,7 +299,8 @@ def _without_copies(
     tries = [(keep[:n], as_texts(labels[:n]), as_texts(given[:n])) for n in (1, 20, len(keep))]
     for name, (place, values) in list(features.items()):
         if all(
-            as_texts(values[rows]) == typed or (place is not None and as_texts(source.cells(place, rows)) == raw)
+            (place is not None and as_texts(source.cells(place, rows)) == raw)
+            or (isinstance(values, np.ndarray) and as_texts(values[rows]) == typed)  # of texts, cells say all
             for rows, typed, raw in tries
         ):
             del features[name]
