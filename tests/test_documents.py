@@ -252,6 +252,7 @@ def test_options_of_commands_in_running_text_exist():
 
 
 GUIDES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+RESULTS = [page for page in sorted((DOCS / "results").glob("*.md")) if page.stem not in ("index", "looked-at")]
 LEFT_OUT = re.compile(r"^```.*?^```|<!--.*?-->|^\$\$.*?^\$\$|^ {4}.*?$|^:::.*?$|^[#|].*?$|^:link.*?$", re.S | re.M)
 
 
@@ -276,11 +277,11 @@ def test_sentences_of_the_guides_are_short():
     assert ninety <= 28, f"{ninety} words\n{longest}"
 
 
-def test_the_guides_stay_short():
+def test_the_guides_and_results_stay_short():
     guides = [page for page in GUIDES[1:] if page.name not in ("cli.md", "changelog.md")]  # these are generated
-    assert len(guides) <= 24
-    prose = [re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M) for page in guides]
-    assert sum(len(text.split()) for text in prose) <= 20_000
+    for pages, most, words in ((guides, 24, 20_000), (RESULTS, 12, 15_000)):
+        assert len(pages) <= most
+        assert sum(len(page.read_text("utf-8").split()) for page in pages) <= words  # code and tables, too
     readme = GUIDES[0].read_text("utf-8").splitlines()
     assert len(readme) <= 130
     assert max(map(len, readme)) <= 120
@@ -293,7 +294,7 @@ stretch|standardiz\w*|normaliz\w*|summariz\w*|recogniz\w*|\bcolors?\b|labeled|la
 
 def test_the_guides_use_the_words_of_the_field():
     words = re.compile(rf"\b(?:{AVOIDED.replace(chr(10), '|')})\b", re.I)
-    for page in GUIDES:
+    for page in GUIDES + RESULTS:
         text = re.sub(r"```.*?```|`[^`]*`|^:::\{index\}.*?$", "", page.read_text("utf-8"), flags=re.S | re.M)
         assert not words.findall(text), name_of(page)
 
