@@ -276,7 +276,7 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
 
 def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> tuple[np.ndarray, Rows]:
     """Sample weight times class weight of each row, (n,); and which rows play: those with a positive one."""
-    if sample_weight is not None and np.size(sample_weight) and not np.any(sample_weight):
+    if sample_weight is not None and (given := np.asarray(sample_weight)).size and not given.any():
         raise ValueError("sample_weight is zero for every row")
     weight = _check_sample_weight(sample_weight, data.labels, dtype=np.float64, copy=True)
     if (weight < 0).any():
