@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from floral_learn.app.audit_page import render, write_audit_page
-from floral_learn.audit import LabelIssues, find_label_issues
-from floral_learn.audit.decisions import read_decisions
+from floral_learn.audit import LabelIssues, find_label_issues, read_decisions
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -382,8 +381,6 @@ def large():
         near_duplicate_pairs=np.zeros((0, 2), dtype=int),
         map_position=rng.normal(size=(n, 2)),
         map_method="chance",
-        log_loss_saved=0.5,
-        agreement=0.9,
         row_numbers=np.arange(n),
     )
 
@@ -410,7 +407,7 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
 @pytest.mark.parametrize("folder", [False, True], ids=["inside", "beside"])
 def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path, monkeypatch, folder):
     pillow = pytest.importorskip("PIL.Image", reason="pictures need pillow")
-    from floral_learn.app import thumbnails
+    from floral_learn.app import audit_page
 
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=400)
@@ -422,8 +419,8 @@ def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path
     for path, t in zip(paths, truth, strict=True):
         pillow.new("L", (40, 30), 60 + 120 * int(t)).save(path)
     if folder:
-        monkeypatch.setattr(thumbnails, "MOST_BYTES", 1000)
-    pictures = thumbnails.PagePictures(paths, tmp_path / "report")
+        monkeypatch.setattr(audit_page, "MOST_BYTES", 1000)
+    pictures = audit_page.PagePictures(paths, tmp_path / "report")
     page = render(find_label_issues(X, y), frame=pd.DataFrame({"file": [p.name for p in paths]}), pictures=pictures)
     (tmp_path / "report" / "thumbnails").mkdir(parents=True)
     (tmp_path / "report" / "page.html").write_text(page, encoding="utf-8")

@@ -27,7 +27,8 @@ def encode_items(X: Any, rng: np.random.Generator) -> np.ndarray:
     smallest = 10 * np.finfo(float).eps  # scikit-learn's MaxAbsScaler takes columns below this for empty ones
     check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
     steps = linear_steps(X.shape, sp.issparse(X), int(rng.integers(2**31 - 1)))
-    Z = np.ascontiguousarray(make_pipeline(*steps).fit_transform(X), dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain
+        Z = np.ascontiguousarray(make_pipeline(*steps).fit_transform(X), dtype=np.float64)
     return Z / max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
 
 
