@@ -146,8 +146,9 @@ class _Crowd:
             informed = [each for each in map(self.with_features, starts) if self.tells(each)]
             found = self.better(*informed) if len(informed) == 2 else (informed or [found])[0]
         turned = self.opposing(found)
-        there, here = (self.right_on_known(each) for each in (turned, found.posterior))
-        known = float(np.log(there / here).sum())
+        right = (self.on_known(each) for each in (turned, found.posterior))
+        there, here = (np.log(allow_for_shared_mistakes(each, MISLED, len(turned.T))).sum() for each in right)
+        known = float(there - here)
         settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times
         if (settled and known < 0) or not (settled or self.more_fit(found.posterior, turned)):
             return found, turned, settled
@@ -222,10 +223,6 @@ class _Crowd:
         share = rest.sum(axis=0) + 1
         log = self.answers.by_task[known] @ np.log(fit.likelihood()[:, :, 0]) + np.log(share / share.sum())
         return softmax(log, axis=1)[np.arange(len(known)), self.gold[known]]
-
-    def right_on_known(self, posterior: np.ndarray) -> np.ndarray:
-        """(m,) the same, where the votes say nothing at all on some tasks: no answer counts for more than that."""
-        return allow_for_shared_mistakes(self.on_known(posterior), MISLED, len(self.votes.classes))
 
     def share_misled(self, found: Stack) -> float:
         """Share of the tasks on which the votes say nothing: MISLED, or more if known answers are far likelier then."""

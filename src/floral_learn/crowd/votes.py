@@ -305,29 +305,25 @@ def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
 def _encode(label: np.ndarray, classes: Any, negations: bool) -> tuple[np.ndarray, np.ndarray]:
     """All classes, and the code of each vote: that of its class, or K more where it says "not" this class."""
     listed = set() if classes is None else set(np.asarray(classes).tolist())
-    values = label.tolist()
-    against = np.array([isinstance(v, str) and v[:1] == "!" and v != "!" and v not in listed for v in values])
-    if not against.any():
-        return _encode_classes(values, classes)
-    text = next(v for v in values if isinstance(v, str) and v[:1] == "!")
+    against = np.array([isinstance(v, str) and len(v) > 1 and v[0] == "!" and v not in listed for v in label.tolist()])
+    plain, denied = label[~against].tolist(), [v[1:].strip() for v in label[against].tolist()]
+    if not denied:
+        return _encode_classes(plain, classes)
+    text = f"!{denied[0]}"
     if not negations:
         raise ValueError(
             f"votes: {text!r} would say what a task is not, which only aggregate_votes and CrowdClassifier read; if it "
             "is a class, name all of them (classes=)"
         )
-    plain = [v for v, no in zip(values, against.tolist(), strict=True) if not no]
-    denied = [v[1:].strip() for v, no in zip(values, against.tolist(), strict=True) if no]
-    if classes is None:
-        there = {str(v) for v in _encode_classes(plain, None)[0].tolist()} if plain else set()
-        known, _ = _encode_classes([*plain, *dict.fromkeys(name for name in denied if name not in there)], None)
-    else:
-        known = np.unique(np.asarray(classes))
+    there = {str(v) for v in _encode_classes(plain, None)[0].tolist()} if plain else set()
+    new = [name for name in dict.fromkeys(denied) if name not in there]
+    known = _encode_classes([*plain, *new], None)[0] if classes is None else np.unique(np.asarray(classes))
     if len(known) < 2:
         raise ValueError(f"votes: {text!r} names the only class; name the others (classes=)")
     place = {str(name): code for code, name in enumerate(known.tolist())}
     if odd := [name for name in dict.fromkeys(denied) if name not in place]:
         raise ValueError(f"votes hold '!{odd[0]}', and {odd[0]!r} is not among the classes {known.tolist()[:12]}")
-    codes = np.empty(len(values), dtype=np.intp)
+    codes = np.empty(len(label), dtype=np.intp)
     codes[~against] = _encode_classes(plain, known)[1] if plain else []
     not_class = np.array([place[name] for name in denied])
     codes[against] = 1 - not_class if len(known) == 2 else len(known) + not_class  # of two classes it is the other
