@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from floral_learn.app.audit_page import render, write_audit_page
-from floral_learn.audit import LabelIssues, find_label_issues
-from floral_learn.audit.decisions import read_decisions
+from floral_learn.audit import LabelIssues, find_label_issues, read_decisions
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -382,8 +381,6 @@ def large():
         near_duplicate_pairs=np.zeros((0, 2), dtype=int),
         map_position=rng.normal(size=(n, 2)),
         map_method="chance",
-        log_loss_saved=0.5,
-        agreement=0.9,
         row_numbers=np.arange(n),
     )
 

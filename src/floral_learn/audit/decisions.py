@@ -92,14 +92,12 @@ def settle(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The labels (n,) after people's decisions, and the mask of those that are trusted: what was decided is, too."""
     settled = [decision for decision in decisions if decision.kind != "unsure"]
-    labels, at = labels.copy(), [decision.position for decision in settled]
-    for decision in settled:
-        labels[decision.position] = decision.label
     if not settled:
         return labels, trusted
-    trusted = np.zeros(len(labels), dtype=bool) if trusted is None else trusted.copy()
-    trusted[at] = True
-    return labels, trusted
+    labels, sure = labels.copy(), np.zeros(len(labels), dtype=bool) if trusted is None else trusted.copy()
+    for decision in settled:
+        labels[decision.position], sure[decision.position] = decision.label, True
+    return labels, sure
 
 
 def _lines(source: Any) -> tuple[str, list[dict[str, Any]]]:
@@ -107,15 +105,14 @@ def _lines(source: Any) -> tuple[str, list[dict[str, Any]]]:
     if isinstance(source, (str, os.PathLike)):
         where = str(source)
         try:
-            text = Path(source).read_text(encoding="utf-8-sig")
-            lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text)))
+            reader = csv.DictReader(io.StringIO(Path(source).read_text(encoding="utf-8-sig")))
+            lines: list[dict[str, Any]] = list(reader)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"cannot read {where}: {getattr(error, 'strerror', None) or error}") from None
-        names = set(lines[0]) if lines else set(next(csv.reader(io.StringIO(text)), []))
-    elif hasattr(source, "to_dict"):
-        where, lines, names = "decisions", source.to_dict(orient="records"), set(map(str, source.columns))
+        names = set(reader.fieldnames or [])
     else:
-        where, lines = "decisions", [dict(line) for line in source]
+        records = source.to_dict(orient="records") if hasattr(source, "to_dict") else source
+        where, lines = "decisions", [dict(line) for line in records]
         names = set(lines[0]) if lines else {"row", "given", "decision", "label"}
     if not {"row", "given", "decision", "label"} <= names:
         raise ValueError(f"{where} is not a list of decisions: it needs the columns row, given, decision and label")

@@ -10,14 +10,12 @@ from sklearn.decomposition import PCA
 
 from floral_learn.audit.decisions import read_decisions, settle
 from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
-from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
+from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
 from floral_learn.base.alignment import align
 from floral_learn.base.rows import InputRows
 from floral_learn.labels import LabelEvidence, judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
 from floral_learn.labels.rows import label_votes, nearest_rows
-
-_STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
 
 Progress = Callable[[str, float], None]
 
@@ -101,34 +99,38 @@ def find_label_issues(
     labels, sure = settle(data.labels, data.trusted, decided)
     if sure is not None and sure.all():
         raise ValueError("every label is trusted: there is nothing to judge")
-    classes, given = np.unique(labels, return_inverse=True)
-    names = look_at_names(classes, np.bincount(given))
-    judged, codes, known = _judged(given, names, len(classes))
-    rng, tell = _own_draws(random_state), _Stages(progress)
-    if pred_probs is not None:
-        among = classes if decisions is None else np.unique(data.labels)
-        pred_probs = _of_judged(_merged_probabilities(pred_probs, among, names, classes, len(given)), judged, known)
+    classes, before = np.unique(data.labels, return_inverse=True)
+    given = np.searchsorted(classes, labels)
+    names = look_at_names(classes, np.bincount(given, minlength=len(classes)))
+    merged = names.merged[given]
     # rows of classes too small to be learned stay out of the evidence, and get zeros afterwards
+    judged, known = _judged(merged, names)
+    codes, said = np.searchsorted(known, merged[judged]), names.merged[before[judged]]
+    rng, report = draws_of(random_state), progress or (lambda stage, share: None)
+    if pred_probs is not None:
+        pred_probs = _probabilities_of(pred_probs, classes, names, judged, known)
     settled = None if sure is None else sure[judged]
+    rows = data.rows
     evidence = judge_labels(
-        _rows_of(data.rows, judged),
+        rows if rows is None or judged.all() else InputRows(rows.numbers[judged], rows.take(judged)),
         codes,
         model=model,
         pred_probs=pred_probs,
         groups=None if data.groups is None else data.groups[judged],
-        author_codes=_before_decisions(data.labels[judged], codes, classes, names, known),
+        # an author whose label was found wrong did give it
+        author_codes=np.where(np.isin(said, known), np.searchsorted(known, said), codes),
         truth=None if settled is None else np.where(settled, codes, -1),
         random_state=rng,
-        progress=tell,
+        progress=lambda stage, share: report(stage, 0.85 * share),
     )
     flags = evidence.flags(trusted=settled)
-    merged = names.merged[given]
-    tell("map", 0)
     near = _neighbours(data, evidence.neighbours, judged)
-    around = surroundings(None if data.rows is None else data.rows.numbers, merged, near, rng)
-    tell("map", 1)
+    around = surroundings(None if rows is None else rows.numbers, merged, near, rng)
+    report("map", 1.0)
     suggested = _favourite(near, merged, len(classes))
     suggested[judged] = known[flags.suggested]
+    probability = np.zeros((len(given), len(classes)), dtype=evidence.probability.dtype)
+    probability[np.ix_(judged, known)] = evidence.probability
     return LabelIssues(
         classes=classes,
         given=given,
@@ -137,13 +139,10 @@ def find_label_issues(
         flagged=_spread(flags.flagged, judged),
         wrong_probability=_spread(flags.wrong_probability, judged),
         wrong_share=flags.wrong_share * float(judged.mean()),
-        probability=_all_classes(evidence.probability, judged, known, len(classes)),
+        probability=probability,
         reasons=_reasons(evidence, flags.flagged, codes, judged, around),
         **around,
-        log_loss_saved=flags.gain,
         informative=flags.informative,
-        agreement=float((evidence.probability.argmax(axis=1) == codes).mean()),
-        overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
         class_notes=names.lines,
         row_numbers=data.row_numbers,
         index=data.index,
@@ -157,42 +156,29 @@ def find_label_issues(
     )
 
 
-def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which rows can be judged (n,), their class numbers among the judged classes, and these classes."""
-    merged = names.merged[given]
+def _judged(merged: np.ndarray, names: ClassNames) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows can be judged (n,), and the numbers of their classes."""
     judged = ~np.isin(merged, names.few)
     known = np.unique(merged[judged])
     if len(known) < 2:
+        m = len(names.merged)
         raise ValueError(
-            f"the labels have {m} different value{'s' if m > 1 else ''} in {len(given)} rows and {len(known)} of them "
+            f"the labels have {m} different value{'s' if m > 1 else ''} in {len(merged)} rows and {len(known)} of them "
             "with 5 rows or more; at least 2 such classes are needed"
         )
-    return judged, np.searchsorted(known, merged[judged]), known
+    return judged, known
 
 
-def _own_draws(random_state: Any) -> np.random.Generator:
-    """A generator for one audit; one of the caller's own moves on by one draw, whatever is judged."""
-    rng = draws_of(random_state)
-    return np.random.default_rng(int(rng.integers(2**31))) if rng is random_state else rng
-
-
-def _rows_of(rows: InputRows | None, judged: np.ndarray) -> InputRows | None:
-    return rows if rows is None or judged.all() else InputRows(rows.numbers[judged], rows.take(judged))
-
-
-def _of_judged(probability: np.ndarray, judged: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The probabilities of the judged rows and classes, which add up to one again."""
-    if judged.all() and len(known) == probability.shape[1]:
-        return probability
-    part = probability[np.ix_(judged, known)]
+def _probabilities_of(
+    pred_probs: Any, classes: np.ndarray, names: ClassNames, judged: np.ndarray, known: np.ndarray
+) -> np.ndarray:
+    """The caller's probabilities of the judged rows and classes; columns of repeated names are added up."""
+    given = checked_probabilities(pred_probs, len(judged), classes)
+    out = np.zeros_like(given)
+    for column, at in enumerate(names.merged):
+        out[:, at] += given[:, column]
+    part = out[np.ix_(judged, known)]
     return part / np.maximum(part.sum(axis=1, keepdims=True), 1e-12)
-
-
-def _all_classes(probability: np.ndarray, judged: np.ndarray, known: np.ndarray, m: int) -> np.ndarray:
-    """Probabilities of all rows and classes, (n, m); zero for those that were not judged."""
-    out = np.zeros((len(judged), m), dtype=probability.dtype)
-    out[np.ix_(judged, known)] = probability
-    return out
 
 
 def _reasons(
@@ -209,45 +195,15 @@ def _reasons(
     return reasons
 
 
-def _before_decisions(
-    labels: np.ndarray, codes: np.ndarray, classes: np.ndarray, names: ClassNames, known: np.ndarray
-) -> np.ndarray:
-    """Class numbers of the labels before people's decisions: an author whose label was found wrong did say it."""
-    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    merged = names.merged[place]
-    number = np.minimum(np.searchsorted(known, merged), len(known) - 1)
-    there = (classes[place] == labels) & (known[number] == merged)
-    return np.where(there, number, codes)
-
-
-def _merged_probabilities(
-    pred_probs: Any, among: np.ndarray, names: ClassNames, classes: np.ndarray, n: int
-) -> np.ndarray:
-    """Probabilities (n, M) with one column per class of `classes`, those of repeated names added up."""
-    given = checked_probabilities(pred_probs, n, among)
-    if len(among) == len(classes) and (names.merged == np.arange(len(classes))).all():
-        return given
-    out = np.zeros((n, len(classes)), dtype=given.dtype)
-    for column, name in enumerate(among):
-        at = np.flatnonzero(classes == name)
-        if len(at):  # a class whose last label was decided away has no column any more
-            out[:, names.merged[at[0]]] += given[:, column]
-    return out
-
-
 def _neighbours(data: Rows, near: np.ndarray | None, judged: np.ndarray) -> np.ndarray:
     """The nearest rows that a page shows, among all rows, (n, at most SHOWN)."""
     if data.rows is None or near is None:
         return np.empty((len(judged), 0), dtype=int)
-    if judged.all():
-        return near[:, :SHOWN]
-    return nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
+    return near[:, :SHOWN] if judged.all() else nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
 
 
 def _favourite(near: np.ndarray, codes: np.ndarray, m: int) -> np.ndarray:
     """The class that most neighbours carry, the row's own left out, (n,); any other one without neighbours."""
-    if not near.shape[1]:
-        return (codes + 1) % m
     others = label_votes(near, codes, m)
     others[np.arange(len(codes)), codes] = -1
     return others.argmax(axis=1)
@@ -302,23 +258,8 @@ def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarr
     return pairs[close[np.argsort(distance[close], kind="stable")]]
 
 
-class _Stages:
-    """Turn the stages' own shares into one share of the whole."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress, self.done = progress, 0.0
-
-    def __call__(self, stage: str, share: float) -> None:
-        if self.progress is None:
-            return
-        names = list(_STAGES)
-        start = _STAGES[names[names.index(stage) - 1]] if stage != names[0] else 0.0
-        self.done = max(self.done, start + share * (_STAGES[stage] - start))
-        self.progress(stage, self.done)
-
-
 def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
-    """Two coordinates per row: the features themselves, UMAP where it is installed, else principal components."""
+    """Two coordinates per row: the features themselves, or principal components."""
     if X is None:
         return np.zeros((n, 2)), "nothing: no rows were given"
     X = np.nan_to_num(X)
@@ -326,14 +267,10 @@ def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, 
         return np.column_stack([X[:, 0], np.zeros(n)]), "the one feature"
     if X.shape[1] == 2:
         return np.array(X, dtype=float), "the two features"
-    seed = int(rng.integers(2**31))
     if not X.var(axis=0).any():
         return np.zeros((n, 2)), "nothing: all rows are equal"
-    try:
-        from umap import UMAP
-    except ImportError:
-        made = PCA(2, svd_solver="randomized" if min(X.shape) > 50 else "full", random_state=seed)
-        position = made.fit_transform(X)
-        share = 100 * made.explained_variance_ratio_.sum()
-        return position, f"two principal components ({share:.0f} % of the variance)"
-    return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
+    solver = "randomized" if min(X.shape) > 50 else "full"
+    made = PCA(2, svd_solver=solver, random_state=int(rng.integers(2**31)))
+    position = made.fit_transform(X)
+    share = 100 * made.explained_variance_ratio_.sum()
+    return position, f"two principal components ({share:.0f} % of the variance)"

@@ -9,27 +9,17 @@ import numpy as np
 from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
-from floral_learn.base.extras import install_line
-from floral_learn.base.frames import as_pandas, same_kind
+from floral_learn.base import Shown
+from floral_learn.base.frames import same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
-from floral_learn.labels.rows import MOST_VALUES
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
 
 
-def pandas() -> Any:
-    """Import pandas, or say how to get it."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(f"tables of label issues need pandas: {install_line('cli')}") from error
-    return pd
-
-
 @dataclass(frozen=True, repr=False)
-class LabelIssues:
+class LabelIssues(Shown):
     """Every label's score, flag and the evidence for it; rows are in the order of the data.
 
     Attributes
@@ -61,14 +51,8 @@ class LabelIssues:
         Positions on a map.
     map_method : str
         How the map was made.
-    log_loss_saved : float
-        Share of the log loss of guessing by class shares that the held-out predictions save.
     informative : bool
-        Whether they are better than guessing by class shares; if not, nothing is flagged.
-    agreement : float
-        Share of the judged labels that the held-out predictions repeat.
-    overlapping : list of (int, int, int)
-        Pairs of classes that cannot be told apart in some rows, and in how many.
+        Whether held-out predictions are better than guessing by class shares; if not, nothing is flagged.
     class_notes : list of str
         Classes of a few rows and names that mean the same class: what to look at before anything else.
     row_numbers : int ndarray of shape (n,)
@@ -117,10 +101,7 @@ class LabelIssues:
     map_position: np.ndarray
     wrong_share: float = float("nan")
     map_method: str = "nothing"
-    log_loss_saved: float = float("nan")
     informative: bool = True
-    agreement: float = float("nan")
-    overlapping: list[tuple[int, int, int]] = field(default_factory=list)
     class_notes: list[str] = field(default_factory=list)
     row_numbers: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     index: Any = None
@@ -153,8 +134,10 @@ class LabelIssues:
         DataFrame
             row, (id,) given, suggested, score, flagged, contradicted, reasons.
         """
+        import pandas as pd
+
         order = self.ranking
-        frame = pandas().DataFrame(
+        frame = pd.DataFrame(
             {
                 "row": self.row_numbers[order],
                 "given": self.classes[self.given[order]],
@@ -178,21 +161,28 @@ class LabelIssues:
         DataFrame
             row, given, other_row, other_given.
         """
+        import pandas as pd
+
         one, other = self.near_duplicate_pairs.reshape(-1, 2).T
-        frame = pandas().DataFrame(
-            {
-                "row": self.row_numbers[one],
-                "given": self.classes[self.given[one]],
-                "other_row": self.row_numbers[other],
-                "other_given": self.classes[self.given[other]],
-            }
-        )
-        return same_kind(frame, self.columns)
+        named = {"row": self.row_numbers, "given": self.classes[self.given]}
+        pair = {name: values[one] for name, values in named.items()}
+        pair |= {f"other_{name}": values[other] for name, values in named.items()}
+        return same_kind(pd.DataFrame(pair), self.columns)
 
     def cleaned_labels(self) -> np.ndarray:
-        """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion."""
+        """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion.
+
+        See `why_not_cleaned` before you train on them.
+        """
         replaced = self.flagged & (self.wrong_probability > 0.5)
         return self.classes[np.where(replaced, self.suggested, self.given)]
+
+    def why_not_cleaned(self) -> str | None:
+        """Return why flagged labels should not be replaced unseen, or None where they may be."""
+        if not self.informative:
+            return "the labels cannot be judged"
+        overlap = 2 * self.wrong_share < self.contradicted.mean()
+        return "classes overlap, and most of the contradicted labels are estimated right" if overlap else None
 
     def confusion(self) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""
@@ -208,6 +198,8 @@ class LabelIssues:
         and ``high`` a 95 % interval for it: few rows leave a wide one. A low fit has many innocent causes, hard rows
         among them.
         """
+        import pandas as pd
+
         if self.groups is None:
             return None
         names, code = np.unique(self.groups, return_inverse=True)
@@ -215,9 +207,7 @@ class LabelIssues:
         flagged = np.bincount(code, weights=self.flagged).astype(int)
         overall = flagged.sum() / len(self)
         score = (flagged + PRIOR_ROWS * overall) / (rows + PRIOR_ROWS)
-        frame = pandas().DataFrame(
-            {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
-        )
+        frame = pd.DataFrame({"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score})
         frame["ratio"] = frame["score"] / overall if overall else 1.0
         if self.authors is not None:
             at = np.minimum(np.searchsorted(self.authors.names, names), len(self.authors.names) - 1)
@@ -231,69 +221,47 @@ class LabelIssues:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""
         return [*self.class_notes, *sentences(self)]
 
-    def __repr__(self) -> str:
-        lines = [f"LabelIssues: {len(self):,} rows, {len(self.classes)} classes", *self.class_notes, headline(self)]
-        return "\n  ".join(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        table = as_pandas(self.to_frame()).head(10).to_html(float_format="{:.3f}".format, border=0)
-        return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
+    def _facts(self) -> dict[str, str]:
+        names = {"names": "; ".join(self.class_notes)} if self.class_notes else {}
+        return {"labels": f"{len(self):,}, {len(self.classes)} classes", **names, "found": headline(self)}
 
 
-def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
+def overlapping_pairs(probability: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
-    m = probability.shape[1]
-    counts: dict[int, int] = {}
-    for start in range(0, len(probability), step := max(1, MOST_VALUES // m)):
-        block = probability[start : start + step]
-        top = np.argpartition(-block, 1, axis=1)[:, :2]
-        two = np.take_along_axis(block, top, axis=1)
-        close = 2 * two.min(axis=1) >= two.max(axis=1)
-        pairs, times = np.unique(np.sort(known[top[close]], axis=1) @ [m + known.max(), 1], return_counts=True)
-        for pair, rows in zip(pairs.tolist(), times.tolist()):
-            counts[pair] = counts.get(pair, 0) + rows
-    base = m + int(known.max())
-    return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]
-
-
-def alike_pairs(result: LabelIssues, least: float = 0.05) -> list[tuple[int, int, int]]:
-    """The overlapping pairs of classes that are worth a sentence: in this share of the rows or more."""
-    return [pair for pair in result.overlapping if pair[2] >= least * len(result)]
+    top = np.sort(np.argpartition(-probability, 1, axis=1)[:, :2], axis=1)
+    two = np.take_along_axis(probability, top, axis=1)
+    close = (2 * two.min(axis=1) >= two.max(axis=1)) & two.any(axis=1)  # rows without any were not judged
+    pairs, rows = np.unique(top[close], axis=0, return_counts=True)
+    return [(*pairs[k].tolist(), int(rows[k])) for k in np.argsort(-rows, kind="stable")]
 
 
 def headline(result: LabelIssues) -> str:
     """What was found, in one sentence."""
     n, flagged = len(result), int(result.flagged.sum())
-    share = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %)"
     if not result.informative:
         return "Stop: the columns used here do not predict the label, so no label can be called wrong from them."
     if not flagged:
         return f"No label of {n:,} stands out as wrong."
-    wrong, contradicted = 100 * result.wrong_share, int(result.contradicted.sum())
-    wide = f"Held-out predictions contradict {contradicted:,}."
-    return f"{share} look wrong, and about {wrong:.1f} % of all labels are estimated wrong. {wide}"
+    found = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %) look wrong"
+    share = f"about {100 * result.wrong_share:.1f} % of all labels are estimated wrong"
+    return f"{found}, and {share}. Held-out predictions contradict {result.contradicted.sum():,}."
 
 
-def sentences(result: LabelIssues) -> list[str]:
-    """The result in a few sentences, the most important first; `names` come before them."""
+def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
+    """The result in a few sentences, the most important first; classes that overlap in `least` of the rows."""
     said = [headline(result)]
     if not result.informative:
         said.append(
-            f"Held-out predictions save {max(0.0, 100 * result.log_loss_saved):.1f} % of the log loss of guessing by "
-            "class shares. Nothing is flagged. Use other columns (--text COLUMN reads prose, --drop leaves a column "
-            "out) or, in Python, another judge (model=, pred_probs=)."
+            "Held-out predictions are no better than the shares of the classes. Nothing is flagged. Use other columns "
+            "(--text COLUMN reads prose, --drop leaves one out) or, in Python, another judge (model=, pred_probs=)."
         )
         return said + _twins(result)
-    said.append(
-        f"Held-out predictions agree with {100 * result.agreement:.1f} % of the labels and save "
-        f"{100 * result.log_loss_saved:.0f} % of the log loss of guessing by class shares."
-    )
+    said.append(f"Held-out predictions agree with {100 * (1 - result.contradicted.mean()):.1f} % of the labels.")
     said += [
         f"{str(result.classes[a])!r} and {str(result.classes[b])!r} look alike in {rows:,} rows: their labels there "
         "cannot be judged from these columns."
-        for a, b, rows in alike_pairs(result)[:3]
+        for a, b, rows in overlapping_pairs(result.probability)[:3]
+        if rows >= least * len(result)
     ]
     said += _twins(result) + _sources(result)
     said.append(
@@ -304,29 +272,25 @@ def sentences(result: LabelIssues) -> list[str]:
 
 
 def _twins(result: LabelIssues) -> list[str]:
-    if not len(result.near_duplicate_pairs):
-        return []
     pairs = len(result.near_duplicate_pairs)
-    return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
-
-
-def doubtful_sources(people: Authors) -> np.ndarray:
-    """Which sources fit less often than the middle one, the worst first: one in twenty honest lists names somebody.
-
-    The level is shared by all sources (Bonferroni): with thirty of them one interval in forty would name many in vain.
-    """
-    usual, seen = float(np.median(people.reliability)), people.labels + PRIOR_ROWS
-    below = beta.cdf(usual, people.reliability * seen, (1 - people.reliability) * seen)
-    low = np.flatnonzero(1 - below < 0.05 / len(seen))
-    return low[np.argsort(people.reliability[low], kind="stable")]
+    return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."] if pairs else []
 
 
 def _sources(result: LabelIssues) -> list[str]:
-    """Sources whose labels surely fit less often than those of the rest, in words that do not accuse."""
+    """Sources whose labels surely fit less often than those of the rest, in words that do not accuse.
+
+    One in twenty honest lists names somebody. The level is shared by all sources (Bonferroni): with thirty of them one
+    interval in forty would name many in vain.
+    """
     people = result.authors
-    if people is None or not len(low := doubtful_sources(people)):
+    if people is None:
         return []
-    usual = float(np.median(people.reliability))
+    usual, seen = float(np.median(people.reliability)), people.labels + PRIOR_ROWS
+    below = beta.cdf(usual, people.reliability * seen, (1 - people.reliability) * seen)
+    low = np.flatnonzero(1 - below < 0.05 / len(seen))
+    low = low[np.argsort(people.reliability[low], kind="stable")]
+    if not len(low):
+        return []
     some = ", ".join(f"{people.names[a]} ({100 * people.low[a]:.0f} to {100 * people.high[a]:.0f} %)" for a in low[:3])
     more = f" and {len(low) - 3} more" if len(low) > 3 else ""
     return [

@@ -24,6 +24,7 @@ from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, labe
 
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]
+FOLDS = 5  # a row is judged by models of the other four
 
 
 def three_judges(
@@ -192,7 +193,7 @@ def in_best_scale(X: Any, codes: Codes, n_classes: int, rng: np.random.Generator
     return evenly_scaled_rows(X, at_a_time) if even else standardised_rows(X, at_a_time)
 
 
-def deal_folds(codes: Codes, rng: np.random.Generator, folds: int = 5) -> Codes:
+def deal_folds(codes: Codes, rng: np.random.Generator, folds: int = FOLDS) -> Codes:
     """The fold (n,) of each row: every class is shuffled and dealt in turn, so that a rare class is spread too.
 
     Unlike StratifiedKFold this takes classes with fewer rows than folds.
@@ -218,23 +219,22 @@ def held_out(
 
     A model without probabilities gives the softmax of its decision values. With `train_on` (n,) only these rows train.
     """
-    learn = np.ones(len(codes), dtype=bool) if train_on is None else train_on
+    learn = np.arange(len(codes)) if train_on is None else np.flatnonzero(train_on)
     parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-    tasks = (delayed(_predict_fold)(clone(model), X, codes, classes, rows, learn.copy()) for rows in parts)
+    tasks = (delayed(_predict_fold)(clone(model), X, codes, classes, rows, np.setdiff1d(learn, rows)) for rows in parts)
     shares = np.zeros((len(codes), len(classes)))
     for rows, found in zip(parts, Parallel(n_jobs=n_jobs)(tasks), strict=True):
         shares[rows] = found
     return shares
 
 
-def _predict_fold(model: Any, X: Any, codes: Codes, classes: NDArray[Any], rows: Codes, learn: NDArray[Any]) -> Shares:
-    """What `model` says of the rows of one fold, trained on the others."""
-    learn[rows] = False
+def _predict_fold(model: Any, X: Any, codes: Codes, classes: NDArray[Any], rows: Codes, learn: Codes) -> Shares:
+    """What `model` says of the rows of one fold, trained on others."""
     present = np.unique(codes[learn])
     if len(present) == 1:  # nothing to learn: everything is that class
         return np.eye(len(classes))[np.repeat(present, len(rows))]
     try:
-        model.fit(take_rows(X, np.flatnonzero(learn)), classes[codes[learn]])
+        model.fit(take_rows(X, learn), classes[codes[learn]])
     except (TypeError, ValueError) as error:
         raise explain_refusal(error, X, model) from error
     return _class_shares(model, take_rows(X, rows), classes)

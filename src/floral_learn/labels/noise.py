@@ -21,8 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-PRIOR_ROWS = 10.0  # a class's row of T, and an author, start as if so many of their labels had been seen
-PRIOR_WRONG = 0.1  # share of wrong labels that T starts from, all other classes alike
+PRIOR_ROWS = 10.0  # a class's row of T starts as if so many labels had been seen, one of them wrong; an author, too
 SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
 MANY = 10_000  # rows from which what has few parameters is learned: more change nothing that a user sees
 
@@ -73,8 +72,8 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
     log_p, codes, n = log_p[some], codes[some], len(some)
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     present = codes[first]
-    prior = np.full((m, m), PRIOR_WRONG / (m - 1))
-    np.fill_diagonal(prior, 1 - PRIOR_WRONG)
+    prior = np.full((m, m), 1 / (m - 1))
+    np.fill_diagonal(prior, PRIOR_ROWS - 1)
 
     def parts(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         log_t = log_softmax(t[m + 1 :].reshape(m, m), axis=1)
@@ -90,11 +89,11 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
     def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
         log_t, q, posterior, likelihood = parts(t)
         # Fisher's identity: the gradient of the likelihood is that of the complete data, averaged over the posterior.
-        counts = PRIOR_ROWS * prior
+        counts = prior.copy()
         counts[:, present] += np.add.reduceat(posterior, first, axis=0).T
         posterior -= q
         shift = t[1 : m + 1]
-        value = likelihood + PRIOR_ROWS * (prior * log_t).sum() - 0.5 * SHIFT_RIDGE * shift @ shift
+        value = likelihood + (prior * log_t).sum() - 0.5 * SHIFT_RIDGE * shift @ shift
         slope = np.concatenate(
             [
                 [np.vdot(posterior, log_p) * np.exp(t[0])],
@@ -104,7 +103,7 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
         )
         return -value / n, -slope / n
 
-    start = np.concatenate([np.zeros(m + 1), np.log(prior).ravel()])  # q = p
+    start = np.concatenate([np.zeros(m + 1), np.log(prior / PRIOR_ROWS).ravel()])  # q = p
     bounds = [(-20.0, 20.0)] * len(start)  # logarithms: of no weight beside data, they keep the sums finite
     t = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
     return NoiseModel(float(np.exp(t[0])), t[1 : m + 1], np.exp(parts(t)[0]))

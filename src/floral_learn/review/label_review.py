@@ -209,6 +209,7 @@ class LabelReview(Shown):
         self._log += [
             Answer(row, code, reviewer, turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
+        # never drawn: whoever made these rows look alike could have known which one would be looked at
         self._log += [Answer(row, codes[0], reviewer, turn, False, numbers[0]) for row in every[len(numbers) :]]
         self._forget()
 

@@ -77,6 +77,8 @@ class ReviewTable:
         n = len(y)
         trusted = checked_column(trusted, n, "trusted", bool)
         weight = checked_column(sample_weight, n, "sample_weight", float)
+        if not weight.any():
+            raise ValueError("sample_weight is 0 on every row; give some rows weight")
         groups = None if groups is None else checked_column(groups, n, "groups", None)
         return cls(rows, y, known, codes, trusted, weight, groups)
 
@@ -174,7 +176,7 @@ class Likeness:
     @classmethod
     def of(cls, X: Any, some: np.ndarray) -> Likeness:
         """Of rows `X` (n, d); the typical distance is that from `some` of them."""
-        rows = standardised_rows(X)
+        rows = standardised_rows(X)  # not by principal components: what they leave out may differ
         nearest = []
         for row in some.tolist():
             far = rows.distances(np.array([row]), slice(None))[0]
@@ -187,6 +189,7 @@ class Likeness:
         far = self.rows.distances(np.array([row]), slice(None))[0]
         far[row] = np.inf
         near = np.argsort(far, kind="stable")[: min(n, len(far) - 1)]
+        # the last term is the rounding of a distance: equal rows are nearly the same where most rows have a twin
         return near, far[near] <= nearer**2 * self.typical + np.finfo(np.float32).eps
 
 
