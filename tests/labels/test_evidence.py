@@ -198,16 +198,16 @@ def test_a_class_that_no_judge_ever_names_does_not_hide_its_rows():
 
 
 @settings(max_examples=30, deadline=None)
-@drawn(st.lists(st.tuples(st.integers(1, 5), st.floats(0.01, 1)), min_size=1, max_size=12))
+@drawn(st.lists(st.sampled_from([0.01, 0.1, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=12))
 def test_what_is_flagged_has_the_largest_expected_f1_of_all_cuts(rows):
-    score, chance = np.array(rows).T
-    chosen = largest_expected_f1(score, chance)
+    chance = np.array(rows)
+    chosen = largest_expected_f1(chance)
 
     def expected(cut):
         return 2 * chance[cut].sum() / (cut.sum() + chance.sum())
 
-    cuts = [score >= value for value in np.unique(score)]
-    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(score), bool)])
+    cuts = [chance >= value for value in np.unique(chance)]
+    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(chance), bool)])
     nothing = np.prod(1 - chance)  # then an empty list has the F1 of 1
     assert (expected(chosen) if chosen.any() else nothing) >= max(nothing, *map(expected, cuts)) - 1e-12
 
