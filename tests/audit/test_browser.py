@@ -373,7 +373,6 @@ def large():
         suggested=(given + 1) % 5,
         score=score,
         flagged=score >= 0.5,
-        wrong_probability=score,
         probability=np.zeros((n, 5)),
         reasons=rng.random((n, 5)) < 0.2,
         neighbour_disagreement=score,

@@ -26,13 +26,11 @@ class Flags:
     Attributes
     ----------
     score : ndarray of shape (n,)
-        Ranks the labels, in [0, 1], not a probability.
+        How probable it is that the label is wrong, estimated; ranks the labels.
     flagged : bool ndarray of shape (n,)
         Labels to look at: the set with the largest expected F1. None where the predictions are not `informative`.
     contradicted : bool ndarray of shape (n,)
         Labels than which held-out probabilities find another class more probable: a wider set, of which more are right.
-    wrong_probability : ndarray of shape (n,)
-        Of each label, estimated.
     suggested : int ndarray of shape (n,)
         The most probable other class.
     wrong_share : float
@@ -46,7 +44,6 @@ class Flags:
     score: np.ndarray
     flagged: np.ndarray
     contradicted: np.ndarray
-    wrong_probability: np.ndarray
     suggested: np.ndarray
     wrong_share: float
     gain: float
@@ -108,7 +105,6 @@ def flag_labels(
         score=score,
         flagged=largest_expected_f1(score) & informative,
         contradicted=contradicted,
-        wrong_probability=score,
         suggested=posterior.argmax(axis=1),
         wrong_share=float(np.mean(careful * contradicted)),
         gain=gain,

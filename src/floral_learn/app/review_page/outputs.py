@@ -180,7 +180,6 @@ def report(
         suggested=others.argmax(axis=1),
         score=wrong,
         flagged=wrong >= 0.5,
-        wrong_probability=wrong,
         probability=belief,
         reasons=holds,
         **around,
