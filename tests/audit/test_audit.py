@@ -71,8 +71,8 @@ def test_flips_near_the_boundary_of_digits_come_first_and_are_flagged():
     given = poison(X / 16, y, attack="near-boundary", budget=0.15, random_state=0).y
     wrong = given != y
     found = find_label_issues(X / 16, given, random_state=0)
-    assert found.flagged.sum() > 0.7 * wrong.sum()
-    assert wrong[found.flagged].mean() > 0.9
+    assert found.flagged.sum() > 0.8 * wrong.sum()
+    assert wrong[found.flagged].mean() > 0.93  # the largest expected F1 gives up a little precision for recall
     assert wrong[found.ranking[: wrong.sum()]].mean() > 0.8
 
 

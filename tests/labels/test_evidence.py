@@ -152,16 +152,16 @@ def test_random_errors_in_separate_classes_are_flagged_and_counted(share):
     assert found.score[found.flagged].min() > found.score[~found.flagged].max()
 
 
-@pytest.mark.parametrize(
-    "distance", [1.0, 1.5, 2.0]
-)  # nearer ones are guesses: where 40 % are missed, 20 % are flagged
+# At half a deviation four labels in ten are contradicted. No label stands out then, and the set of largest expected F1
+# is wide: its bound is that of a guess.
+@pytest.mark.parametrize(("distance", "most"), [(0.5, 0.3), (1.0, 0.12), (1.5, 0.1), (2.0, 0.1)])
 @pytest.mark.parametrize("n", [1000, 20_000])
-def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, n):
+def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, most, n):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, n)
     log_odds = distance * (rng.normal(size=n) + distance * (y - 0.5))
     found = flag_labels(two(expit(log_odds)), y)
-    assert found.flagged.mean() < 0.15
+    assert found.flagged.mean() < most
     assert found.flagged.mean() < found.contradicted.mean()
 
 
