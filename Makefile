@@ -16,7 +16,7 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .SILENT:
 
 demo: $(VENV)/.demo
-	$(BIN)/floral demo --out demo.png
+	$(BIN)/python examples/plot_demo.py demo.png
 
 test: lint types browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" --durations=20

@@ -24,7 +24,7 @@ known = truth < 5
 
 # %%
 # The encoder: three convolutions, trained on the digits that are known. ``NeuralFloralClassifier`` trains a copy of the
-# module, with an optimizer of our own; its features are what goes into the last linear layer.
+# module; its features are what goes into the last linear layer.
 torch.manual_seed(0)
 network = torch.nn.Sequential(
     torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(),
@@ -32,7 +32,7 @@ network = torch.nn.Sequential(
     torch.nn.Conv2d(32, 64, 2), torch.nn.ReLU(), torch.nn.Flatten(),
     torch.nn.Linear(256, 64), torch.nn.ReLU(), torch.nn.Linear(64, 5),
 )  # fmt: skip
-trained = NeuralFloralClassifier(network, epochs=6, optimizer=torch.optim.AdamW, learning_rate=2e-3, random_state=0)
+trained = NeuralFloralClassifier(network, epochs=15, random_state=0)
 encoder = trained.fit(images[known], truth[known]).module_
 embeddings = scale(layer_features(encoder, images[~known]))
 print("embeddings:", embeddings.shape)

@@ -6,15 +6,16 @@ from urllib.request import urlopen
 
 import pytest
 
-from floral_learn.datasets import DataNotFoundError
-from floral_learn.datasets.files import find_file
+from floral_bench.datasets.download import find_or_download
+from floral_learn.datasets import DataNotFoundError, find_file
 
 
-def look(**options):
+def look(*download):
+    find = find_or_download if download else find_file
     found = []
     for name in ("lies.bin", "cached.bin", "new.bin"):
         try:
-            found.append(find_file(name, **options).read_text())
+            found.append(find(name, *download).read_text())
         except DataNotFoundError:
             found.append(None)
     return found
@@ -25,19 +26,19 @@ def download(path):
 
 
 if __name__ == "__main__":  # the process that a test starts
-    sys.exit(look(download=download) != [None, None, None])
+    sys.exit(look(download) != [None, None, None])
 
-WHEN_COLLECTED = look(download=download)
+WHEN_COLLECTED = look(download)
 
 
 @pytest.fixture(scope="module")
 def of_the_module():
-    return look(download=download)
+    return look(download)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def of_the_session():
-    return look(download=download)
+    return look(download)
 
 
 @pytest.mark.data("lies.bin", "cached.bin")
@@ -47,9 +48,9 @@ def test_with_the_marker_files_are_seen(of_the_module, of_the_session):
 
 
 def test_without_it_nothing_is(tmp_path):
-    assert look(download=download) == [None, None, None]
+    assert look(download) == [None, None, None]
     with pytest.raises(DataNotFoundError, match=r"tests have no network, and asked for example\.org"):
-        find_file("new.bin", data_home=tmp_path, download=lambda path: urlopen("https://example.org"))
+        find_or_download("new.bin", lambda path: urlopen("https://example.org"), data_home=tmp_path)
 
 
 def test_nor_by_a_process_that_it_starts():

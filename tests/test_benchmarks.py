@@ -59,13 +59,3 @@ def test_commands_on_pages_of_results_are_whole(call, capsys):
     assert {line.split()[0] for line in lines} == set(SCRIPTS), "a script without a page, or a page without its script"
     for line, page in lines.items():
         assert call(shlex.split(line, comments=True)) is None, f"{page}: {line}: {capsys.readouterr().err}"
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_no_script_names_a_commit_of_its_own(script):
-    """A note's commit is that of the tree that ran (environment(), which FLORAL_COMMIT tells of a copied tree)."""
-    text = (FOLDER / script).read_text("utf-8")
-    assert "--commit" not in text.replace("--several-commits", "")
-    assert "rev-parse" not in text
-    if "environment()" in text:
-        assert "publishable(" in text

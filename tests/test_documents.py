@@ -6,6 +6,7 @@ on a given day and are not run again.
 
 import importlib
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -38,7 +39,7 @@ BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)
 # Commands that cannot run inside a test, wherever they stand.
 NOT_RUN = {
     "pip install": "tests/test_wheel.py builds and installs the wheel",
-    "make": "tests run inside `make test`; tests/app/test_demo.py runs the demo",
+    "make": "tests run inside `make test`; tests/test_demo.py runs the demo",
 }
 
 
@@ -81,30 +82,32 @@ def test_the_page_on_boosting_runs_with_each_library_that_is_installed(library, 
     assert asked.score(*test) > given.score(*test) + 0.1
 
 
-# What people look for, and the page that should be among the first three.
-SEARCHED = {
-    "three annotators": "crowd",
-    "inter-annotator": "crowd",
-    "xgboost": "boosting",
-    "label noise": "audit",
-    "data poisoning": "threat-model",
-}
+def test_the_tables_of_the_readme_are_those_of_the_results(tmp_path):
+    readme = pytest.importorskip("floral_bench.reporting.readme")
+    text = (ROOT / "README.md").read_text("utf-8")
+    (tmp_path / "README.md").write_text(text.replace("0.", "1."), encoding="utf-8")
+    readme.write(tmp_path / "README.md", DOCS / "results")
+    shown, again = (t.split(readme.BEGIN)[1].split(readme.END)[0] for t in (text, (tmp_path / "README.md").read_text()))
+    assert shown == again == readme.render(DOCS / "results"), "python -m floral_bench.reporting.readme"
 
 
-@pytest.mark.parametrize(("query", "page"), SEARCHED.items())
-def test_the_search_of_the_site_has_the_right_page_among_the_first_three(query, page):
-    """By Sphinx's rule a main index entry counts 100 x its share of the query, a title at most 16, words less."""
-    entries = {}
-    for path in DOCS.glob("*.md"):
-        for line in re.findall(r"^:::\{index\} (.+)$", path.read_text(encoding="utf-8"), re.M):
-            for entry in line.split(","):
-                assert entry.strip().startswith("! "), f"{path.name}: entries that are not main come last"
-                entry = entry.strip()[2:].lower()
-                if query in entry and len(query) >= len(entry) / 2:
-                    score = round(100 * len(query) / len(entry))
-                    entries[path.stem] = max(score, entries.get(path.stem, 0))
-    assert entries[page] > 16
-    assert sum(score >= entries[page] for score in entries.values()) <= 3
+def test_a_release_has_a_readme_whose_links_work_on_other_sites(tmp_path):
+    """The step of the workflow that makes pictures and links absolute, on a copy."""
+    yaml = pytest.importorskip("yaml")
+    steps = yaml.safe_load((ROOT / ".github" / "workflows" / "publish.yml").read_text("utf-8"))["jobs"]["build"][
+        "steps"
+    ]
+    (step,) = [step["run"] for step in steps if "README.md" in step.get("run", "")]
+    if subprocess.run(["sed", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("not GNU sed, which the workflow has")
+    (tmp_path / "README.md").write_bytes((ROOT / "README.md").read_bytes())
+    place = {"GITHUB_SERVER_URL": "https://forge.example", "GITHUB_REPOSITORY": "us/it", "GITHUB_REF_NAME": "v1"}
+    subprocess.run(["bash", "-ec", step], cwd=tmp_path, env=os.environ | place, check=True)
+    made = (tmp_path / "README.md").read_text("utf-8")
+    assert 'src="https://forge.example/us/it/raw/v1/docs/images/demo.png"' in made
+    targets = re.findall(r"\]\(([^)]+)\)", made)
+    assert len(targets) > 20
+    assert all(target.startswith("https://") for target in targets)
 
 
 def test_pages_have_the_tables_of_the_rows():
@@ -166,30 +169,21 @@ def folder(tmp_path):
 
 def _write_exports(folder, truth):
     """What annotation tools export, as docs/tables.md names it."""
-    names, texts = (
-        np.array(["bad", "good"])[truth],
-        [f"a {'fine' if t else 'poor'} thing {i}" for i, t in enumerate(truth)],
-    )
-    people = ("ann", "bob")
+    names = np.array(["bad", "good"])[truth]
+    texts = [f"a {'fine' if t else 'poor'} thing {i}" for i, t in enumerate(truth)]
 
     def put(name, rows):
         (folder / name).write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
 
     choice = [[{"from_name": "sentiment", "type": "choices", "value": {"choices": [name]}}] for name in names]
+    voted = [[{"completed_by": person, "result": made} for person in (1, 2)] for made in choice]
     tasks = [
-        {
-            "id": i,
-            "data": {"text": text, "length": len(text)},
-            "annotations": [{"completed_by": person, "result": choice[i]} for person in (1, 2)],
-        }
-        for i, text in enumerate(texts)
+        {"id": i, "data": {"text": text, "length": len(text)}, "annotations": voted[i]} for i, text in enumerate(texts)
     ]
     (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
     put("all.jsonl", ({"id": i, "text": t, "label": [name]} for i, (t, name) in enumerate(zip(texts, names))))
-    put(
-        "votes.jsonl",
-        ({"id": i, "annotator": who, "label": [name]} for i, name in enumerate(names) for who in people),
-    )
+    both = ({"id": i, "annotator": who, "label": [name]} for i, name in enumerate(names) for who in ("ann", "bob"))
+    put("votes.jsonl", both)
     accepted = [{"_input_hash": i, "text": t, "accept": [name], "options": [{"id": "bad"}, {"id": "good"}]}
                 for i, (t, name) in enumerate(zip(texts, names))]  # fmt: skip
     put("annotations.jsonl", (row | {"answer": "accept", "_annotator_id": "ann"} for row in accepted))
@@ -232,50 +226,33 @@ def test_every_command_runs(folder, monkeypatch, added):
         assert (folder / written).exists(), f"no command of the documents wrote {written}"
 
 
-@pytest.fixture(scope="module")
-def command_line():
-    """The options of every subcommand of ``floral``."""
-    typer = pytest.importorskip("typer")
-    from floral_learn import app as commands
-
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    for name in commands.COMMANDS:
-        importlib.import_module(f"floral_learn.app.{name}").register(app)
-    for name in ("bench", "report"):  # a package of their own, found by an entry point
-        importlib.import_module(f"floral_bench.cli.{name}").register(app)
-    group = typer.main.get_command(app)
-
-    def options(command):
-        return {flag for param in command.params for flag in param.opts + param.secondary_opts} | {"--help"}
-
-    known = {name: options(command) for name, command in group.commands.items()}
-    nested = {n: c.commands for n, c in group.commands.items() if hasattr(c, "commands")}
-    for name, inner in nested.items():
-        if "run" in inner:  # floral audit FILE is floral audit run FILE
-            known[name] |= options(inner["run"])
-    return known | {f"{n} {m}": options(c) for n, inner in nested.items() for m, c in inner.items()}
+def options_of(words):
+    """The subcommand of `floral` that begins with these words, and its options."""
+    command, place, named = pytest.importorskip("typer.main").get_command(make_app()), 0, []
+    while place < len(words) and words[place] in getattr(command, "commands", ()):
+        command, named, place = command.commands[words[place]], [*named, words[place]], place + 1
+    command = getattr(command, "commands", {}).get("run", command)  # floral audit FILE is floral audit run FILE
+    return named, {flag for param in command.params for flag in param.opts + param.secondary_opts} | {"--help"}
 
 
-def test_options_of_commands_in_running_text_exist(command_line):
+def test_options_of_commands_in_running_text_exist():
     """Commands within sentences are too short to run as they stand; their words must still be right."""
     seen = 0
     for page in PAGES:
         if "results" in page.parts or page.name == "CHANGELOG.md":  # that one names commands which are gone
             continue
-        text = BLOCK.sub("", page.read_text(encoding="utf-8"))
-        for command in re.findall(r"`(floral [a-z][^`]*)`", text):
-            words = shlex.split(command.replace("\n", " "))
-            subcommand = " ".join(words[1:3]) if " ".join(words[1:3]) in command_line else words[1]
-            assert subcommand in command_line, f"{name_of(page)}: {command}"
-            options = {word.split("=")[0] for word in words[2:] if word.startswith("-")}
-            unknown = options - command_line[subcommand]
-            assert not unknown, f"{name_of(page)}: {command}: {unknown}"
+        for line in re.findall(r"`floral ([a-z][^`]*)`", BLOCK.sub("", page.read_text(encoding="utf-8"))):
+            words = shlex.split(line.replace("\n", " "))
+            named, known = options_of(words)
+            assert named, f"{name_of(page)}: {line}"
+            unknown = {word.split("=")[0] for word in words if word.startswith("-")} - known
+            assert not unknown, f"{name_of(page)}: {line}: {unknown}"
             seen += 1
     assert seen > 10
 
 
 GUIDES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
+RESULTS = [page for page in sorted((DOCS / "results").glob("*.md")) if page.stem not in ("index", "looked-at")]
 LEFT_OUT = re.compile(r"^```.*?^```|<!--.*?-->|^\$\$.*?^\$\$|^ {4}.*?$|^:::.*?$|^[#|].*?$|^:link.*?$", re.S | re.M)
 
 
@@ -300,11 +277,11 @@ def test_sentences_of_the_guides_are_short():
     assert ninety <= 28, f"{ninety} words\n{longest}"
 
 
-def test_the_guides_stay_short():
+def test_the_guides_and_results_stay_short():
     guides = [page for page in GUIDES[1:] if page.name not in ("cli.md", "changelog.md")]  # these are generated
-    assert len(guides) <= 24
-    prose = [re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M) for page in guides]
-    assert sum(len(text.split()) for text in prose) <= 20_000
+    for pages, most, words in ((guides, 24, 20_000), (RESULTS, 12, 15_000)):
+        assert len(pages) <= most
+        assert sum(len(page.read_text("utf-8").split()) for page in pages) <= words  # code and tables, too
     readme = GUIDES[0].read_text("utf-8").splitlines()
     assert len(readme) <= 130
     assert max(map(len, readme)) <= 120
@@ -317,7 +294,7 @@ stretch|standardiz\w*|normaliz\w*|summariz\w*|recogniz\w*|\bcolors?\b|labeled|la
 
 def test_the_guides_use_the_words_of_the_field():
     words = re.compile(rf"\b(?:{AVOIDED.replace(chr(10), '|')})\b", re.I)
-    for page in GUIDES:
+    for page in GUIDES + RESULTS:
         text = re.sub(r"```.*?```|`[^`]*`|^:::\{index\}.*?$", "", page.read_text("utf-8"), flags=re.S | re.M)
         assert not words.findall(text), name_of(page)
 
@@ -343,17 +320,12 @@ def test_links_between_files_lead_somewhere():
         path = (page.parent / target.split("#")[0]).resolve()
         built = BUILT & set(path.parts)  # pages of the gallery exist once the site is built, and Sphinx checks them
         assert path.exists() or built, f"{name_of(page)} -> {target}"
+        if "#" in target and path.suffix == ".md":
+            heads = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.M)
+            anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert target.split("#")[1] in anchors, f"{name_of(page)} -> {target}"
         seen += 1
     assert seen > 50
-
-
-def test_guides_link_to_tables_that_are_pages_of_the_site():
-    """Of a suite's files accuracy.md is a page; only pages under results may link to the others."""
-    shown = {"accuracy"}
-    for page, target in links():
-        match = re.fullmatch(r"(?:docs/)?results/[\w-]+/(\w+)\.md(?:#.*)?", target)
-        if match and page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "results"):
-            assert match[1] in shown, f"{name_of(page)} -> {target}"
 
 
 def test_links_to_other_sites_are_well_formed_and_few():

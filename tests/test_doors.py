@@ -15,14 +15,9 @@ from sklearn.svm import SVC
 
 import floral_learn as floral
 from floral_learn.labels import judge_labels
-from floral_learn.paper import (
-    CurieFilter,
-    KLIDWeights,
-    KNNRelabel,
-    LabelNoiseSVC,
-    RandomizedSmoothingClassifier,
-    RSRNNClassifier,
-)
+from floral_learn.paper import CurieFilter, KLIDWeights, KNNRelabel, LabelNoiseSVC
+from floral_learn.paper import RandomizedSmoothingClassifier as Smoothing
+from floral_learn.paper import RSRNNClassifier as RSRNN
 
 N = 48
 rng = np.random.default_rng(0)
@@ -80,12 +75,12 @@ def append(X, y, **more):
 
 
 def poisoned_votes(X, features, truth, order):
-    result = floral.poison_votes(
-        X, features, truth, attack="sleeper", informed=True, order=order, budget=0.4, random_state=0
-    )
-    return np.asarray(result.votes)
+    how = {"attack": "sleeper", "informed": True, "order": order, "budget": 0.4, "random_state": 0}
+    return np.asarray(floral.poison_votes(X, features, truth, **how).votes)
 
 
+GAME, CERTIFIED = floral.FloralClassifier(n_rounds=20, random_state=0), floral.CertifiedKernelClassifier()
+VOTERS = floral.PartitionAggregationClassifier(n_partitions=3)
 DOORS = {
     "find_label_issues": (
         lambda X, y, **more: floral.find_label_issues(X, y, model=LogisticRegression(), random_state=0, **more).score,
@@ -101,23 +96,14 @@ DOORS = {
     ),
     "LabelReview": (review, ["y", "trusted", "groups", "sample_weight"]),
     "LabelReview.append": (append, ["y", "trusted", "groups", "sample_weight"]),
-    "FloralClassifier": (
-        predictions(floral.FloralClassifier(n_rounds=20, random_state=0)),
-        ["y", "sample_weight", "trusted"],
-    ),
+    "FloralClassifier": (predictions(GAME), ["y", "sample_weight", "trusted"]),
     "SanitizedClassifier": (
         predictions(floral.SanitizedClassifier(floral.ContradictedLabels(random_state=0), LogisticRegression())),
         ["y", "sample_weight", "pred_probs"],
     ),
     "ContradictedLabels": (kept(floral.ContradictedLabels(random_state=0)), ["y", "pred_probs"]),
-    "CertifiedKernelClassifier": (
-        predictions(floral.CertifiedKernelClassifier()),
-        ["y", "sample_weight", "trusted"],
-    ),
-    "PartitionAggregationClassifier": (
-        predictions(floral.PartitionAggregationClassifier(n_partitions=3)),
-        ["y", "sample_weight"],
-    ),
+    "CertifiedKernelClassifier": (predictions(CERTIFIED), ["y", "sample_weight", "trusted"]),
+    "PartitionAggregationClassifier": (predictions(VOTERS), ["y", "sample_weight"]),
     "aggregate_votes": (
         lambda X, votes, gold: floral.aggregate_votes(votes, X=X, gold=gold, random_state=0).probability,
         ["votes", "gold"],
@@ -127,18 +113,15 @@ DOORS = {
         ["labels", "groups"],
     ),
     "CrowdClassifier": (predictions(floral.CrowdClassifier(random_state=0)), ["votes", "gold"]),
-    "poison": (
-        lambda X, y, mask: floral.poison(X, y, mask=mask, budget=5, random_state=0).y,
-        ["y", "mask"],
-    ),
+    "poison": (lambda X, y, mask: floral.poison(X, y, mask=mask, budget=5, random_state=0).y, ["y", "mask"]),
     "poison at a target": (
         lambda X, y, mask: floral.poison(X, y, mask=mask, budget=5, target=1, random_state=0).y,
         ["y", "mask"],
     ),
     "poison_votes": (poisoned_votes, ["features", "truth", "order"]),
     "LabelNoiseSVC": (predictions(LabelNoiseSVC()), ["y", "sample_weight"]),
-    "RandomizedSmoothingClassifier": (predictions(RandomizedSmoothingClassifier()), ["y", "sample_weight"]),
-    "RSRNNClassifier": (predictions(RSRNNClassifier(random_state=0)), ["y"]),
+    "RandomizedSmoothingClassifier": (predictions(Smoothing()), ["y", "sample_weight"]),
+    "RSRNNClassifier": (predictions(RSRNN(random_state=0)), ["y"]),
     "CurieFilter": (kept(CurieFilter()), ["y"]),
     "KNNRelabel": (kept(KNNRelabel()), ["y"]),
     "KLIDWeights": (lambda X, y: KLIDWeights(random_state=0).fit(X, y).sample_weight_, ["y"]),
@@ -266,3 +249,10 @@ def test_what_is_no_list_of_classes_is_refused(door, y, words):
     call, others = DOORS[door]
     with pytest.raises(ValueError, match=words):
         call(rows_of(door), **{name: OTHERS[name] for name in others} | {"y": y})
+
+
+@pytest.mark.parametrize("model", [CERTIFIED, VOTERS, GAME, LabelNoiseSVC(), Smoothing(), RSRNN(random_state=0)])
+def test_a_column_of_words_is_named_with_the_way_out(model):
+    rows = frame(ROWS).assign(colour=["red", "blue"] * (N // 2))
+    with pytest.raises(ValueError, match=r"colour.*put .*TableEncoder\(\)"):
+        model.fit(rows, OTHERS["y"])

@@ -28,27 +28,14 @@ def found():
 @pytest.fixture(scope="module")
 def drawn():
     """One display of each kind, not yet drawn."""
-    from sklearn.svm import SVC
-
-    from floral_bench.displays import SecurityCurveDisplay, TransferDisplay
-    from floral_bench.recovery import RecoveryDisplay, recovery
-    from floral_bench.transfer import transfer_table
     from floral_learn import FloralClassifier, load_moon, poison
     from floral_learn.attacks import PoisonDisplay
     from floral_learn.floral import HistoryDisplay
 
     moon = load_moon(n_train=60, n_val=1, n_test=30)
-    data = moon.X_train, moon.y_train, moon.X_test, moon.y_test
-    bad = poison(*data[:2], budget=0.2, random_state=0)
+    bad = poison(moon.X_train, moon.y_train, budget=0.2, random_state=0)
     clf = FloralClassifier(budget=0.2, n_rounds=20, tol=None, random_state=0).fit(moon.X_train, bad.y)
-    table = transfer_table(*data, attacks=["random"], victims={"svc": SVC()}, random_state=0)
-    made = [
-        PoisonDisplay.from_result(moon.X_train, bad),
-        SecurityCurveDisplay.from_estimator(SVC(), *data, attacks="random", budgets=[0.1], n_repeats=1),
-        TransferDisplay(table.drops(), table.clean),
-        RecoveryDisplay(recovery(clf, bad.indices)),
-        HistoryDisplay.from_estimator(clf),
-    ]
+    made = [PoisonDisplay.from_result(moon.X_train, bad), HistoryDisplay.from_estimator(clf)]
     return {type(display).__name__: display for display in made}
 
 

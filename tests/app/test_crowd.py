@@ -1,4 +1,4 @@
-"""floral crowd and floral poison --votes from files."""
+"""floral crowd from files."""
 
 import re
 
@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris
 from typer.testing import CliRunner
 
 from floral_learn.app import make_app
-from floral_learn.app.poison import ON_VOTES
 
 
 def floral(*args):
@@ -170,52 +169,6 @@ def test_a_feature_called_like_the_votes_is_warned_of(files):
     assert "if it holds votes, leave it out: --drop bea" in done.output
 
 
-def test_votes_are_poisoned_in_a_copy(files):
-    out = files / "bad.csv"
-    options = ("--votes", *COLUMNS, "--attack", "far", "--budget", "30%", "--features", files / "items.csv")
-    done = floral("poison", files / "votes.csv", *options, "--out", out)
-    assert done.exit_code == 0, done.output
-    before, after = pd.read_csv(files / "votes.csv"), pd.read_csv(out)
-    differs = before["vote"] != after["vote"]
-    assert differs.any()
-    pd.testing.assert_frame_equal(before[["id", "who"]], after[["id", "who"]])
-    liars = pd.read_csv(f"{out}.liars.csv")["worker"]
-    assert set(before["who"][differs]) <= set(liars)
-
-
-def test_the_list_of_liars_is_read_as_written_and_runs_nothing(tmp_path):
-    from floral_learn.base.cells import unguarded
-
-    people = ['a"b', "=1+1", "c;=1+1", "d, e"]
-    rows = [(f"i{i}", name, ("no", "yes")[i % 2]) for i in range(40) for name in people]
-    pd.DataFrame(rows, columns=["id", "who", "vote"]).to_csv(tmp_path / "votes.csv", index=False)
-    done = floral(
-        "poison", tmp_path / "votes.csv", "--votes", *COLUMNS, "--budget", "100%", "--out", tmp_path / "bad.csv"
-    )
-    assert done.exit_code == 0, done.output
-    raw = (tmp_path / "bad.csv.liars.csv").read_text()
-    assert "\n'=1+1\n" in raw
-    assert '\n"c;=1+1"\n' in raw
-    assert sorted(map(unguarded, pd.read_csv(tmp_path / "bad.csv.liars.csv")["worker"])) == sorted(people)
-
-
-def test_an_attack_on_labels_is_refused_on_votes_not_replaced(files):
-    out = files / "bad.csv"
-    done = floral("poison", files / "votes.csv", "--votes", *COLUMNS, "--attack", "farthest", "--out", out)
-    assert done.exit_code == 2
-    assert "attack='farthest' is unknown; choose one of spam, pair" in done.output
-    assert not out.exists()
-
-
-def test_informed_liars_need_the_truth_of_every_item(files):
-    options = ("--votes", *COLUMNS, "--attack", "pair", "--budget", "0.3", "--out", files / "bad.csv")
-    assert floral("poison", files / "votes.csv", *options, "--truth", files / "truth.csv").exit_code == 0
-    pd.read_csv(files / "truth.csv")[:100].to_csv(files / "some.csv", index=False)
-    done = floral("poison", files / "votes.csv", *options, "--truth", files / "some.csv")
-    assert done.exit_code == 2
-    assert "has no label of 50 tasks" in done.output
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -239,12 +192,6 @@ def test_features_that_miss_an_item_are_named(files):
     done = floral("crowd", files / "votes.csv", *COLUMNS, "-f", files / "few.csv", "-o", files / "out")
     assert done.exit_code == 2
     assert "does not hold, such as 'i140'" in done.output
-
-
-def test_the_names_in_the_help_are_those_of_the_attacks():
-    from floral_learn.attacks.vote_attacks import VOTE_ATTACKS
-
-    assert tuple(VOTE_ATTACKS) == ON_VOTES
 
 
 def test_train_weighs_labels_by_who_gave_them(files):

@@ -13,6 +13,7 @@ typer = pytest.importorskip("typer")
 from typer.main import get_command  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from floral_learn import app  # noqa: E402
 from floral_learn.app import BENCH_COMMANDS, COMMANDS, make_app  # noqa: E402
 from floral_learn.app.terminal import one_line  # noqa: E402
 
@@ -101,25 +102,39 @@ def test_starting_loads_no_numpy():
     assert done.stdout.strip() == "set()"
 
 
+TRAIN = ("train", "d.csv", "-l", "y", "-o", "m.skops")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_end_from_outside_clears_up_as_ctrl_c_does(monkeypatch):
+    """A plain SIGTERM ends a process where it stands, and its temporary files stay."""
+    before, cleared = signal.getsignal(signal.SIGTERM), []
+
+    def busy():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        finally:
+            cleared.append("up")
+
+    monkeypatch.setattr(app, "make_app", lambda: busy)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 143
+    assert cleared == ["up"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_in_training_is_one_line_130_and_no_file(tmp_path):
     rows = "".join(f"{i % 83},{i % 71},{'ab'[(i * 7 // 5) % 2]}\n" for i in range(6000))
     (tmp_path / "d.csv").write_text("p,q,y\n" + rows)
     # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    call = [
-        sys.executable,
-        "-c",
-        f"{heard}; from floral_learn.app import main; main()",
-        "train",
-        "d.csv",
-        "-l",
-        "y",
-        "-o",
-        "m.skops",
-    ]
     process = subprocess.Popen(
-        call,
+        [sys.executable, "-c", f"{heard}; from floral_learn.app import main; main()", *TRAIN],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

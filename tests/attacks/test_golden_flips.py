@@ -20,8 +20,7 @@ SETTINGS = {
     "alfa-tilt": {"C": 10.0, "gamma": 1.0, "n_restarts": 30},
     "alfa-tilt, low rank": {"gamma": 1.0, "n_restarts": 30, "gram": "low_rank", "rank": 40},
     "lfa": {"n_check": 4, "n_first": 20},
-    "lfa, exact": {"surrogate": SVC(C=10.0, gamma=1.0), "mode": "exact", "budget": 3},
-    "lfa, loss": {"surrogate": LogisticRegression(), "objective": "loss", "n_check": 4, "n_first": 20},
+    "lfa, exact": {"surrogate": SVC(C=10.0, gamma=1.0), "n_check": 99, "n_first": 99, "budget": 3},
     "lfa, three classes": {"n_check": 3, "n_first": 10, "budget": 4},
     "adaptive": {"victim": FloralClassifier(budget=0.1), "n_regions": 3, "n_steps": 2},
 }

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from floral_learn import poison_votes
-from floral_learn.attacks.vote_attacks import VOTE_ATTACKS
+from floral_learn.attacks.votes import VOTE_ATTACKS
 
 X, Y = load_iris(return_X_y=True)
 

@@ -402,7 +402,7 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
 @pytest.mark.parametrize("folder", [False, True], ids=["inside", "beside"])
 def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path, monkeypatch, folder):
     pillow = pytest.importorskip("PIL.Image", reason="pictures need pillow")
-    from floral_learn.app import thumbnails
+    from floral_learn.app import audit_page
 
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=400)
@@ -414,8 +414,8 @@ def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path
     for path, t in zip(paths, truth, strict=True):
         pillow.new("L", (40, 30), 60 + 120 * int(t)).save(path)
     if folder:
-        monkeypatch.setattr(thumbnails, "MOST_BYTES", 1000)
-    pictures = thumbnails.PagePictures(paths, tmp_path / "report")
+        monkeypatch.setattr(audit_page, "MOST_BYTES", 1000)
+    pictures = audit_page.PagePictures(paths, tmp_path / "report")
     page = render(find_label_issues(X, y), frame=pd.DataFrame({"file": [p.name for p in paths]}), pictures=pictures)
     (tmp_path / "report" / "thumbnails").mkdir(parents=True)
     (tmp_path / "report" / "page.html").write_text(page, encoding="utf-8")

@@ -62,13 +62,13 @@ def test_hostile_labels_ids_titles_and_cells_stay_data(blobs):
 def test_long_texts_are_cut_where_there_are_many_rows(found, monkeypatch):
     frame = pd.DataFrame({"text": ["word " * 1000] * 400, "number": np.linspace(0, 1, 400)})
     data = page_data(found, frame=frame, ids=None)
-    assert len(data["cells"][0][0]) == 2000
-    assert data["cells"][0][0].endswith("…")
+    assert data["cells"][0][0] == "word " * 1000
     assert data["cells"][1][-1] == "1"
-    monkeypatch.setattr("floral_learn.app.audit_page._DETAIL_CHARACTERS", 60_000)
+    monkeypatch.setattr("floral_learn.app.audit_page._CHARACTERS", 60_000)
     shorter = page_data(found, frame=frame, ids=None)["cells"]
     assert sum(map(len, shorter[0] + shorter[1])) <= 60_000
-    assert len(shorter[0][0]) == 120
+    assert 60 < len(shorter[0][0]) < 150
+    assert shorter[0][0].endswith("…")
     assert shorter[1][-1] == "1"
 
 
@@ -111,5 +111,5 @@ def test_the_list_shows_first_the_columns_that_say_most_about_the_label():
     frame.loc[::9, "size"] = np.nan
     found = find_label_issues(frame, label, random_state=0)
     data = page_data(found, frame=frame, ids=None)
-    assert [data["columns"][i] for i in data["first"][:3]] == ["size", "place", "noise"]
+    assert {data["columns"][i] for i in data["first"][:2]} == {"size", "place"}
     assert sorted(data["first"]) == list(range(5)), "the order of the opened row stays that of the file"

@@ -15,7 +15,7 @@ from floral_learn import (
     find_label_issues,
     poison,
 )
-from floral_learn.base.alignment import align
+from floral_learn.base import alignment
 
 X = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["r", "s", "t"])
 
@@ -24,18 +24,18 @@ X = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["r", "s", "t"])
 def test_names_in_another_order_are_matched(order):
     y = pd.Series(range(6), index=[f"row {k}" for k in range(6)])
     rows = pd.DataFrame({"a": range(6)}, index=y.index)
-    assert align(rows, y.iloc[list(order)]).tolist() == list(range(6))
+    assert alignment.align(rows, y.iloc[list(order)]).tolist() == list(range(6))
 
 
 @pytest.mark.parametrize("other", [[1, 0, 1], np.array([1, 0, 1]), pd.Series([1, 0, 1], index=["r", "s", "t"])])
 def test_equal_indexes_and_plain_arrays_go_by_position(other):
-    assert list(align(X, other)) == [1, 0, 1]
-    assert list(align(X.to_numpy(), other)) == [1, 0, 1]
+    assert list(alignment.align(X, other)) == [1, 0, 1]
+    assert list(alignment.align(X.to_numpy(), other)) == [1, 0, 1]
 
 
 def test_an_equal_index_may_repeat_names():
     rows = X.set_axis(["r", "r", "t"])
-    assert list(align(rows, pd.Series([1, 2, 3], index=["r", "r", "t"]))) == [1, 2, 3]
+    assert list(alignment.align(rows, pd.Series([1, 2, 3], index=["r", "r", "t"]))) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,16 @@ def test_an_equal_index_may_repeat_names():
 )
 def test_other_names_are_refused_with_the_way_out(index, words):
     with pytest.raises(ValueError, match=words) as refused:
-        align(X, pd.Series([1, 0, 1], index=index))
+        alignment.align(X, pd.Series([1, 0, 1], index=index))
     assert ".reset_index(drop=True)" in str(refused.value)
     assert ".to_numpy()" in str(refused.value)
 
 
 def test_a_dict_names_rows():
-    assert align(X, {"t": 3, "r": 1, "s": 2}).tolist() == [1, 2, 3]
-    assert align(np.zeros((2, 1)), {1: "b", 0: "a"}).tolist() == ["a", "b"]
+    assert alignment.align(X, {"t": 3, "r": 1, "s": 2}).tolist() == [1, 2, 3]
+    assert alignment.align(np.zeros((2, 1)), {1: "b", 0: "a"}).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="in y only: 'q'"):
-        align(X, {"r": 1, "s": 2, "t": 3, "q": 4})
+        alignment.align(X, {"r": 1, "s": 2, "t": 3, "q": 4})
 
 
 @pytest.mark.parametrize("kind", [lambda X: X, pa.Table.from_pandas], ids=["pandas", "pyarrow"])

@@ -36,8 +36,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 import floral_learn
 from floral_learn import FloralClassifier, load, save
-from floral_learn.base import ModelFileError
-from floral_learn.base.model_files import every_part
+from floral_learn.base import ModelFileError, model_files
 from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -137,7 +136,7 @@ def test_a_random_generator_cannot_name_a_function_of_numpy(tmp_path):
         assert '\\"PCG64\\"' in text
         return json.loads(text.replace('\\"PCG64\\"', '\\"seed\\"'))
 
-    refused(tmp_path, with_schema(content, rename), "unknown random generator")
+    refused(tmp_path, with_schema(content, rename), r"not trusted: numpy\.random\.seed")
 
 
 def test_sizes_are_limited_before_anything_is_unpacked(raw, tmp_path, monkeypatch):
@@ -159,10 +158,11 @@ def test_an_array_must_be_as_large_as_its_header_says(raw, tmp_path):
     array = next(name for name in files if name.endswith(".npy"))
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
-    refused(tmp_path, packed(files | {array: stream.getvalue()}), "announces 8,000,000,000,000,000 bytes and holds 0")
+    refused(tmp_path, packed(files | {array: stream.getvalue()}), "damaged|more memory than there is")
     np.save(stream := io.BytesIO(), np.array([{}], dtype=object), allow_pickle=True)
-    refused(tmp_path, packed(files | {array: stream.getvalue()}), "its array")
+    refused(tmp_path, packed(files | {array: stream.getvalue()}), "damaged")
     refused(tmp_path, packed(files | {array: b"\x80\x04cos\nsystem\n."}), "cannot be read")
+    refused(tmp_path, packed(files | {array: packed({"a.npy": as_npy(X)})}), "cannot be read")
 
 
 def as_npy(array):
@@ -274,20 +274,7 @@ def test_an_object_that_is_named_twice_stays_one(tmp_path):
         lambda p: p | {"format": np.array(b"dia")},
         lambda p: {key: value for key, value in p.items() if key != "indptr"},
     ],
-    ids=[
-        "far",
-        "negative",
-        "end",
-        "backwards",
-        "below",
-        "middle",
-        "short",
-        "text",
-        "vast",
-        "minus",
-        "dia",
-        "-",
-    ],
+    ids=["far", "negative", "end", "backwards", "below", "middle", "short", "text", "vast", "minus", "dia", "-"],
 )
 def test_sparse_rows_with_wrong_places_are_refused(sparse_raw, tmp_path, change):
     refused(tmp_path, changed_sparse(sparse_raw, change), "damaged")
@@ -367,7 +354,11 @@ def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
 def test_what_is_checked_is_loaded_as_it_was(model, tmp_path):
     save(model, path := tmp_path / "m.skops")
     kept, read = (
-        sorted(part.tobytes() for part in every_part(one) if isinstance(part, np.ndarray) and not part.dtype.hasobject)
+        sorted(
+            part.tobytes()
+            for part in model_files.every_part(one)
+            if isinstance(part, np.ndarray) and not part.dtype.hasobject
+        )
         for one in (model, load(path))
     )
     assert read == kept
@@ -404,7 +395,7 @@ def test_random_states_read_inside_their_tables(tmp_path):
 
 @pytest.mark.parametrize("model", [RandomForestClassifier(3), HistGradientBoostingClassifier(max_iter=2), KMeans(2)])
 def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
-    with pytest.warns(UserWarning, match=r"load will refuse this file unless it is told trusted=\['sklearn") as said:
+    with pytest.warns(UserWarning, match=r"load will refuse this file: .*trusted=\['sklearn") as said:
         save(model.fit(X, Y), path := tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match=r"not trusted: .*sklearn"):
         load(path)
@@ -423,7 +414,7 @@ def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
         GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
         CalibratedClassifierCV(LabelNoiseSVC(), cv=2),
         VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
-        make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
+        make_pipeline(KBinsDiscretizer(3, strategy="uniform"), LogisticRegression()),
         SelfTrainingClassifier(SVC()),
         BaggingClassifier(LogisticRegression(), 2, random_state=0),
     ],
@@ -439,7 +430,7 @@ def test_models_of_numpy_need_no_word(model, tmp_path):
 
 def test_a_model_over_the_limit_of_load_is_saved_with_a_word(tmp_path, monkeypatch, model):
     monkeypatch.setattr("floral_learn.base.models.MOST_BYTES", 1000)
-    with pytest.warns(UserWarning, match=r"unless it is told max_bytes=\d+"):
+    with pytest.warns(UserWarning, match=r"load will refuse this file: .*max_bytes=\d+"):
         save(model, tmp_path / "m.skops")
 
 

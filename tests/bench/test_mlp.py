@@ -32,7 +32,7 @@ def test_the_estimator_is_the_batched_cell(epsilon):
 def test_several_classes_are_plain_torch_on_cross_entropy():
     clf = NeuralNetClassifier((6,), epochs=2, batch_size=40, random_state=1).fit(P, LABELS)
     stream = torch.Generator().manual_seed(int(generator(1).integers(2**31 - 1)))
-    from floral_learn.paper.mlp_network import build_mlp
+    from floral_learn.paper.network import build_mlp
 
     network = build_mlp((2, 6, 3), stream)
     optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)

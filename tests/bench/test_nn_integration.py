@@ -21,7 +21,7 @@ from floral_bench.store import Store  # noqa: E402
 from floral_bench.suites import nn_methods  # noqa: E402
 from floral_learn import FloralClassifier, poison  # noqa: E402
 from floral_learn.paper import FloralHead  # noqa: E402
-from floral_learn.paper.mlp_network import build_mlp  # noqa: E402
+from floral_learn.paper.network import build_mlp  # noqa: E402
 
 GRADIENT = Attack("gradient", params(surrogate="nn", epochs=5))
 SUITE = replace(
@@ -71,7 +71,7 @@ def test_every_cell_is_there_and_has_its_numbers(results):
 
 def test_a_head_is_floral_on_the_features_of_the_nn_cell(results):
     from floral_bench.batched_mlp import NetworkSettings
-    from floral_learn.paper.training import Rows, train
+    from floral_learn.paper.network import Rows, train
 
     cell, rows, y = found(results, "nn+floral (B = level)")
     dataset = load(cell.data)

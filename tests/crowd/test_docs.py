@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from floral_learn.attacks.vote_attacks import VOTE_ATTACKS
+from floral_learn.attacks.votes import VOTE_ATTACKS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "crowd.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="docs are not part of the source archive")

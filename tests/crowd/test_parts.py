@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
-from floral_learn.app.crowd_page import render
+from floral_learn.app.pages import votes_page
 from floral_learn.crowd import next_tasks, read_votes
 from floral_learn.crowd.features import softmax_regression
 
@@ -63,7 +63,7 @@ def test_where_everybody_has_voted_nobody_is_asked():
     assert (tasks["gain"] == 0).all()
     found = aggregate_votes(pd.DataFrame(votes, columns=list("abcde")), missing=-1, random_state=0)
     assert next_tasks(found, 5, annotators="b")["annotator"].isna().all()
-    assert render(found).count("an answer of your own") == (~found.decided).sum() > 0
+    assert votes_page(found).count("an answer of your own") == (~found.decided).sum() > 0
 
 
 def test_asking_where_it_helps_beats_asking_anywhere():

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
-from floral_learn.base.folders import user_cache
-from floral_learn.datasets import DataNotFoundError, Dataset, files, load_moon, moon
+from floral_bench.datasets.download import find_or_download
+from floral_learn.base.files import user_cache
+from floral_learn.datasets import DataNotFoundError, Dataset, find_file, load_moon
+
+REFERENCE = "moon_reference_seed42.npz"
 
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
     """A machine with no data files at all."""
     monkeypatch.delenv("FLORAL_DATA", raising=False)
-    monkeypatch.setattr(files, "user_cache", lambda: tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -37,16 +40,16 @@ def test_moon_other_sizes():
     assert (data.X_train.shape, data.X_val.shape, data.X_test.shape) == ((30, 2), (10, 2), (20, 2))
 
 
-@pytest.mark.data(moon.REFERENCE_FILE)
+@pytest.mark.data(REFERENCE)
 def test_moon_seed_one_is_the_authors_replication_row_for_row():
-    with np.load(files.find_file(moon.REFERENCE_FILE)) as stored:
+    with np.load(find_file(REFERENCE)) as stored:
         data = load_moon()
         for ours, theirs in (("train", "train"), ("val", "validation"), ("test", "test")):
             np.testing.assert_allclose(getattr(data, f"X_{ours}"), stored[f"X_{theirs}"], rtol=0, atol=1e-14)
             np.testing.assert_array_equal(getattr(data, f"y_{ours}"), stored[f"y_{theirs}"])
 
 
-@pytest.mark.data(moon.REFERENCE_FILE)
+@pytest.mark.data(REFERENCE)
 @pytest.mark.parametrize(
     ("labels", "flips"),
     [
@@ -129,22 +132,22 @@ def test_mnist_offline_error_names_the_folders_and_leaves_nothing(bare, monkeypa
     monkeypatch.setattr(mnist, "download_openml", no_network)
     with pytest.raises(DataNotFoundError, match=r"download failed \(network is unreachable\).*FLORAL_DATA"):
         load_mnist()
-    assert not any((bare / "cache").iterdir())
+    assert not any(user_cache().iterdir())
 
 
 def test_files_are_looked_for_in_the_documented_order(bare, monkeypatch):
-    home, env, cache = bare / "home", bare / "env", bare / "cache"
+    home, env, cache = bare / "home", bare / "env", user_cache()
     monkeypatch.setenv("FLORAL_DATA", str(env))
     for folder in (cache, env, home):
-        folder.mkdir()
+        folder.mkdir(parents=True)
         (folder / "x.bin").write_text(folder.name)
-        assert files.find_file("x.bin", data_home=home).read_text() == folder.name
+        assert find_file("x.bin", data_home=home).read_text() == folder.name
 
 
 def test_a_wrong_checksum_is_refused(bare):
     (bare / "x.bin").write_text("changed")
     with pytest.raises(ValueError, match="not the expected file"):
-        files.find_file("x.bin", checksum="0" * 64, data_home=bare)
+        find_file("x.bin", checksum="0" * 64, data_home=bare)
 
 
 def test_a_download_lands_in_data_home_once(bare):
@@ -155,7 +158,7 @@ def test_a_download_lands_in_data_home_once(bare):
         path.write_text("rows")
 
     for _ in range(2):
-        assert files.find_file("x.bin", data_home=bare, download=download) == bare / "x.bin"
+        assert find_or_download("x.bin", download, data_home=bare) == bare / "x.bin"
     assert len(calls) == 1
     assert [path.name for path in bare.iterdir()] == ["x.bin"]
 
@@ -181,9 +184,9 @@ def test_every_data_set_takes_random_state_and_data_home(name):
 def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):
     (bare / "cache").write_text("a file where the folder would be")
     with pytest.raises(
-        DataNotFoundError, match=r"x\.bin not found in .*cache, and the download failed .*Put it there\."
+        DataNotFoundError, match=r"x\.bin not found in .*cache.*, and the download failed .*Put it there\."
     ):
-        files.find_file("x.bin", download=lambda path: path.write_text("rows"), hint="Put it there.")
+        find_or_download("x.bin", lambda path: path.write_text("rows"), hint="Put it there.")
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32"])

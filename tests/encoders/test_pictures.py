@@ -9,8 +9,7 @@ Image = pytest.importorskip("PIL.Image")
 
 import floral_learn.encoders.embedding as embedding  # noqa: E402
 from floral_learn import load, save  # noqa: E402
-from floral_learn.encoders import ImageEncoder, encode, encoder_for  # noqa: E402
-from floral_learn.encoders.pictures import thumbnail  # noqa: E402
+from floral_learn.encoders import ImageEncoder, encoder_for, thumbnail  # noqa: E402
 
 
 def colours(batch):
@@ -69,7 +68,7 @@ def test_paths_images_and_pixels_give_the_same_vectors(tmp_path, red):
     pixels = np.asarray(red)
     encoder = ImageEncoder(colours, size=8)
     for X in ([str(tmp_path / "x.png")], [red], [pixels], pixels[None]):
-        np.testing.assert_array_equal(encode(X, encoder=encoder), encoder.transform([tmp_path / "x.png"]))
+        np.testing.assert_array_equal(encoder.fit_transform(X), encoder.transform([tmp_path / "x.png"]))
 
 
 def test_what_rows_are_is_seen():
@@ -89,7 +88,7 @@ def test_unreadable_pictures_are_named_and_the_others_are_still_encoded(tmp_path
     assert list(problems) == [1, 2, 3]
     assert np.isfinite(vectors[0]).all()
     assert np.isnan(vectors[1:]).all()
-    with pytest.raises(ValueError, match=r"3 of 4 pictures cannot be used: empty.png is empty; cut.png cannot be read"):
+    with pytest.raises(ValueError, match=r"3 of 4 pictures cannot be used: empty.png is empty; and 2 more"):
         encoder.transform(names)
 
 

@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from floral_learn import LabelReview, find_label_issues, load, save
-from floral_learn.encoders import TextEncoder, encode, encoder_for
+from floral_learn.encoders import TextEncoder, encoder_for
 
 GOOD, BAD = ["fine", "warm", "great", "lovely"], ["dull", "cold", "weak", "boring"]
 
@@ -104,5 +104,3 @@ def test_what_is_no_text_is_named_by_its_place():
         TextEncoder("x").fit(["a"])
     with pytest.raises(ImportError, match="MiniLM"):
         TextEncoder("minilm").fit(["a"])
-    with pytest.raises(ValueError, match="texts or pictures"):
-        encode(np.zeros((3, 2)))

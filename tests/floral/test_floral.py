@@ -48,7 +48,7 @@ def test_scikit_learn_checks(estimator, check):
         FloralClassifier(n_rounds=2000, budget=0),
         FloralClassifier(n_rounds=20, budget=0.3, multi_class="one-vs-rest"),
         FloralClassifier(n_rounds=20, kernel="linear", gram="low_rank"),
-        FloralClassifier(n_rounds=10, device="cpu", gram="chunked"),
+        FloralClassifier(n_rounds=10, device="cpu", gram="dense"),
         PaperFloralClassifier(n_rounds=100, learning_rate="auto"),
     ],
     expected_failed_checks=explained,
@@ -231,9 +231,11 @@ class TestMultiClass:
             PaperFloralClassifier(flip_distribution=np.ones((4, 4))).fit(self.P, self.labels)
 
 
-@pytest.mark.parametrize("gram", ["dense", "chunked", 200])
+@pytest.mark.parametrize("gram", ["dense", 200])
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_every_operator_and_device_gives_the_same_model(gram, device):
+    if device is not None:
+        pytest.importorskip("torch")
     clf = FloralClassifier(gamma=1.0, budget=0.1, gram=gram, device=device, random_state=0).fit(X, Y)
     reference = FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, Y)
     np.testing.assert_allclose(clf.decision_function(X), reference.decision_function(X), atol=1e-4)
@@ -308,7 +310,6 @@ BAD = [
     ({"C": 0}, "'C' parameter of FloralClassifier must be"),
     ({"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
     ({"gamma": -1.0}, "'gamma' parameter"),
-    ({"device": "foo"}, "device='foo' is not a torch device"),
     ({"gram": "sparse"}, "'gram' parameter of FloralClassifier must be"),
     ({"gram": 0}, "'gram' parameter of FloralClassifier must be"),
     ({"n_rounds": 0}, "'n_rounds' parameter"),
@@ -350,7 +351,7 @@ def test_wrong_data_is_refused_with_a_reason():
         clf.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         clf.fit(X, Y, sample_weight=-np.ones(200))
-    with pytest.raises(ValueError, match=r"zero for every row|at least one non-zero"):
+    with pytest.raises(ValueError, match="zero for every row"):
         clf.fit(X, Y, sample_weight=np.zeros(200))
     with pytest.raises(ValueError, match="each class needs a positive one"):
         clf.fit(X, Y, sample_weight=Y)
@@ -423,8 +424,9 @@ def test_csr_rows_far_from_the_origin_keep_their_digits():
 
 
 def test_a_device_that_is_not_there_is_named():
-    import torch
-
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="device='foo' is not a torch device"):
+        FloralClassifier(device="foo").fit(X, Y)
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device='cuda' was asked for"):
             FloralClassifier(device="cuda").fit(X, Y)

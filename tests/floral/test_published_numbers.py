@@ -22,7 +22,7 @@ FITS = {
     "no attacker": (MOONS, Y, {"budget": 0, "C": 2.0}),
     "all rounds": (MOONS, Y, {"budget": 0.3, "flips": 5, "tol": None, "n_rounds": 70, "learning_rate": 0.02}),
     "low rank": (ROWS, SIGN, {"gram": 40}),
-    "chunked": (ROWS, SIGN, {"gram": "chunked", "kernel": "poly", "coef0": 1.0}),
+    "chunked": (ROWS, SIGN, {"gram": "dense", "kernel": "poly", "coef0": 1.0}),
     "linear": (ROWS, SIGN, {"kernel": "linear"}),
     "far away": (ROWS[:150] + 1e6, SIGN[:150], {}),
     "pairs": (BLOBS, FOUR, {"budget": 0.2}),

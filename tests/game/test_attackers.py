@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from floral_learn.game.arrays import NUMPY, draw
-from floral_learn.game.attackers import LargestLoss, NoAttack, RandomizedTopK, TopK, View
+from floral_learn.game import NUMPY, LargestLoss, NoAttack, RandomizedTopK
+from floral_learn.game.arrays import draw
+from floral_learn.game.attackers import View
 
 N = 40
 
@@ -36,7 +37,7 @@ def chosen(flips, backend=NUMPY, game=0):
 
 def test_top_k_are_the_largest_duals(backend):
     dual = np.random.default_rng(0).permutation(np.arange(1.0, N + 1))
-    flips = flip(TopK(7), view(dual, backend), 1)
+    flips = flip(RandomizedTopK(7, 7), view(dual, backend), 1)
     assert chosen(flips, backend) == sorted(np.argsort(-dual)[:7])
     assert (backend.numpy(flips.labels) == 1).all()
 
@@ -63,19 +64,23 @@ def test_only_positive_duals_count():
 
 
 def test_ties_break_by_one_order_on_every_backend(backend):
-    flips = flip(TopK(5), view(np.ones(N), backend), 1)
-    again = flip(TopK(5), view(np.ones(N), NUMPY), 9)  # another round: the order among ties is drawn once a fit
+    flips = flip(RandomizedTopK(5, 5), view(np.ones(N), backend), 1)
+    again = flip(
+        RandomizedTopK(5, 5), view(np.ones(N), NUMPY), 9
+    )  # another round: the order among ties is drawn once a fit
     assert chosen(flips, backend) == chosen(again)
-    other = flip(TopK(5), view(np.ones(N), NUMPY, seed=6), 1)
+    other = flip(RandomizedTopK(5, 5), view(np.ones(N), NUMPY, seed=6), 1)
     assert chosen(other) != chosen(again)
 
 
 def test_duals_that_differ_by_rounding_are_ties():
     for rounding in (1e-14, 1e-6):  # of float64 and of float32
         noisy = 1 + np.random.default_rng(0).normal(size=N) * rounding
-        assert chosen(flip(TopK(5), view(noisy), 1)) == chosen(flip(TopK(5), view(np.ones(N)), 1))
+        assert chosen(flip(RandomizedTopK(5, 5), view(noisy), 1)) == chosen(
+            flip(RandomizedTopK(5, 5), view(np.ones(N)), 1)
+        )
     apart = 1 + np.arange(N) * 1e-3
-    assert chosen(flip(TopK(5), view(apart), 1)) == list(range(N - 5, N))
+    assert chosen(flip(RandomizedTopK(5, 5), view(apart), 1)) == list(range(N - 5, N))
 
 
 def test_rows_that_are_not_eligible_are_never_flipped(backend):

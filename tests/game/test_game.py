@@ -7,13 +7,11 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from floral_learn.game import (
-    ChunkedGram,
     DenseGram,
     Game,
     Kernel,
     LowRankGram,
     RandomizedTopK,
-    TopK,
     solve,
     step_schedule,
 )
@@ -172,7 +170,6 @@ def test_every_backend_and_operator_plays_the_same_game_in_float64(backend):
     reference = play(DenseGram.from_rows(rows, KERNEL), labels, seeds=9)
     for gram in (
         DenseGram.from_rows(rows, KERNEL, "float64", backend),
-        ChunkedGram(rows, KERNEL, 100_000, "float64", backend),
         LowRankGram(rows, KERNEL, 190, 0.0, np.random.default_rng(0), "float64", backend),
     ):
         result = play(gram, labels, seeds=9)
@@ -255,7 +252,14 @@ class TestLocalStability:
         gram = DenseGram(np.diag(diagonal) + coupling)
         kappa = (np.abs(1 - self.eta * diagonal) + self.eta * coupling.sum(axis=1)).max()
         assert kappa < 1
-        return Game(gram, labels, np.full(self.n, 10.0), step_schedule(self.eta, rounds), TopK(self.k), warm_up=0)
+        return Game(
+            gram,
+            labels,
+            np.full(self.n, 10.0),
+            step_schedule(self.eta, rounds),
+            RandomizedTopK(self.k, self.k),
+            warm_up=0,
+        )
 
     eta = 0.4
 

@@ -15,7 +15,6 @@ from floral_learn.game import (
     LargestLoss,
     LowRankGram,
     RandomizedTopK,
-    TopK,
     solve,
     step_schedule,
 )
@@ -145,7 +144,7 @@ STORED = {
         "weight": WEIGHT,
         "eligible": np.arange(150) % 4 > 0,
     },
-    "top-k": {"cap": 5.0, "eta": 0.03, "attacker": TopK(6), "seeds": 1},
+    "top-k": {"cap": 5.0, "eta": 0.03, "attacker": RandomizedTopK(6, 6), "seeds": 1},
     "largest-loss": {"cap": 5.0, "eta": 0.03, "attacker": LargestLoss(6), "seeds": 1},
     "three classes": {"cap": 5.0, "eta": 0.03, "attacker": RandomizedTopK(12, 6), "seeds": 3, "n_classes": 3},
 }

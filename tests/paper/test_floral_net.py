@@ -13,13 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, load, poison, save  # noqa: E402
-from floral_learn.paper import FloralHead  # noqa: E402
-from floral_learn.paper.floral_net import NeuralFloralClassifier, sanitised  # noqa: E402
-from floral_learn.paper.training import (  # noqa: E402
-    MLPSettings,
-    Rows,
-    train,
-)
+from floral_learn.paper import FloralHead, NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper.floral_net import sanitised  # noqa: E402
+from floral_learn.paper.network import MLPSettings, Rows, train  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 UNTRUSTED = np.where(np.arange(120) % 10 == 0, 1 - Y, Y)
@@ -151,13 +147,6 @@ def test_the_gradient_attack_takes_its_network():
     own = poison(X, Y, attack="gradient", budget=0.1, random_state=0, surrogate=clf)
     module = poison(X, Y, attack="gradient", budget=0.1, random_state=0, surrogate=clf.module_)
     np.testing.assert_array_equal(own.indices, module.indices)
-
-
-def test_verbose_tells_of_every_network(capsys):
-    NeuralFloralClassifier(epochs=2, head=HEAD, alternations=1, verbose=1).fit(X, Y)
-    assert [line.split("  ")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "[nn] epoch 1/2", "[nn] epoch 2/2", "[nn] epoch 1/2", "[nn] epoch 2/2",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""KNNRelabel against a plain loop, and what its graph and guards promise."""
+"""KNNRelabel against a plain loop, and what its guards promise."""
 
 from types import SimpleNamespace
 
@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from sklearn.neighbors import kneighbors_graph
 
 from floral_learn.paper import KNNRelabel
 
 
-def resample(sanitizer, X, y, **options):
+def resample(sanitizer, X, y):
     """What a sanitiser keeps and replaces: rows, labels and masks over the given rows."""
-    rows, labels = sanitizer.fit_resample(X, y, **options)
+    rows, labels = sanitizer.fit_resample(X, y)
     kept = np.isin(np.arange(len(y)), sanitizer.sample_indices_)
     return SimpleNamespace(X=rows, y=labels, kept=kept, relabeled=sanitizer.relabeled_)
 
@@ -63,39 +61,6 @@ def test_property_equals_the_loop_and_never_loses_a_class(seed, n, k, threshold)
     same = ~np.isin(y, emptied)
     np.testing.assert_array_equal(result.y[same], expected[same])
     assert set(np.unique(result.y)) == set(np.unique(y))
-
-
-@pytest.mark.parametrize("mode", ["connectivity", "distance"])
-def test_a_precomputed_graph_gives_the_same_answer_as_the_search(noisy_moons, mode):
-    X, y, _ = noisy_moons()
-    graph = kneighbors_graph(X, 7, mode=mode)
-    direct = resample(KNNRelabel(n_neighbors=7, threshold=0.7), X, y)
-    for G in (graph, graph.tocoo(), sparse.csr_array(graph)):
-        np.testing.assert_array_equal(resample(KNNRelabel(n_neighbors=7, threshold=0.7), X, y, graph=G).y, direct.y)
-    assert direct.relabeled.any()
-
-
-def test_graph_diagonal_does_not_vote_and_zero_distances_do():
-    X = np.array([[0.0], [0.0], [0.0], [9.0], [9.1], [9.2]])
-    y = np.array([0, 1, 1, 0, 0, 0])
-    graph = kneighbors_graph(X, 3, mode="distance", include_self=True)
-    assert (graph.data == 0).sum() > len(X)  # explicit zeros beyond the diagonal
-    result = resample(KNNRelabel(n_neighbors=2, threshold=1.0), X, y, graph=graph)
-    np.testing.assert_array_equal(result.relabeled, [True, False, False, False, False, False])
-
-
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        (np.eye(6), "graph must be a scipy sparse matrix"),
-        (sparse.eye(5).tocsr(), r"shape \(6, 6\)"),
-        (sparse.eye(6).tocsr(), "row 0 no neighbour"),
-    ],
-)
-def test_bad_graphs_are_named(graph, message):
-    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1] * 3)
-    with pytest.raises(ValueError, match=message):
-        resample(KNNRelabel(), X, y, graph=graph)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,16 @@ from lemma_games import stability, summarise
 
 from floral_learn import FloralClassifier
 from floral_learn.paper import PaperFloralClassifier, constants, diagnose, find_equilibrium
-from floral_learn.paper.equilibrium import attack, gap, solve_dual
-from floral_learn.paper.lemmas import kappa_prime_y, kappa_prime_y_worst, kappa_y_proven, kappa_z, projected
+from floral_learn.paper.theory import (
+    attack,
+    gap,
+    kappa_prime_y,
+    kappa_prime_y_worst,
+    kappa_y_proven,
+    kappa_z,
+    projected,
+    solve_dual,
+)
 
 
 def kernel(X, gamma):

@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
+pd = pytest.importorskip("pandas")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -26,10 +27,9 @@ from floral_learn import (  # noqa: E402
     poison,
     save,
 )
-from floral_learn.base.extras import install_line  # noqa: E402
+from floral_learn.base import extras  # noqa: E402
 from floral_learn.paper import DEFENSES  # noqa: E402
-from floral_learn.text import network  # noqa: E402
-from floral_learn.text.tokens import tokenize  # noqa: E402
+from floral_learn.text import network, tokens  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_embeddings_are_the_last_layer_at_the_first_token_in_the_order_of_the_te
 
 def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
     texts = ["great film", "a very dull and tired story with the actor", "fine"]
-    pooled, first = (TextClassifier(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
+    pooled, first = (tiny(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
     assert (first.pooling_, pooled.pooling_) == ("first", "mean")
     network = pooled._fitted_network()
     for row, text in enumerate(texts):
@@ -109,9 +109,9 @@ def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
             states = pooled.model_(input_ids=ids, output_hidden_states=True).hidden_states[-1][0].numpy()
         np.testing.assert_allclose(pooled.embed(texts)[row], states.mean(0), atol=1e-5)  # padding of the batch left out
         np.testing.assert_allclose(first.embed(texts)[row], states[0], atol=1e-5)
-    assert TextClassifier(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
+    assert tiny(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
     pooled.save(tmp_path / "saved")
-    again = TextClassifier.load(tmp_path / "saved")
+    again = TextClassifier.load(tmp_path / "saved", device="cpu")
     assert again.pooling_ == "mean"
     np.testing.assert_array_equal(again.embed(texts), pooled.embed(texts))
     with pytest.raises(ValueError, match="'pooling' parameter of TextClassifier must be a str among"):
@@ -120,13 +120,13 @@ def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
 
 def test_token_numbers_give_what_the_texts_give(fitted):
     texts, _ = make_reviews(12, seed=4)
-    tokens = tokenize(fitted.tokenizer_, texts, fitted.max_length)
-    np.testing.assert_array_equal(fitted.predict_proba(tokens), fitted.predict_proba(texts))
+    made = tokens.tokenize(fitted.tokenizer_, texts, fitted.max_length)
+    np.testing.assert_array_equal(fitted.predict_proba(made), fitted.predict_proba(texts))
 
 
 def test_long_texts_are_cut(fitted):
     words = "great film " * 30
-    assert tokenize(fitted.tokenizer_, [words], 16).ids.shape == (1, 16)
+    assert tokens.tokenize(fitted.tokenizer_, [words], 16).ids.shape == (1, 16)
     assert fitted.predict([words]).shape == (1,)
 
 
@@ -241,8 +241,6 @@ def test_quiet_and_leaves_nothing_behind(folder, tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
-    tiny(folder, epochs=2, verbose=1).fit(texts, y)
-    assert "4/4" in capfd.readouterr().err  # steps
 
 
 def test_it_is_a_scikit_learn_citizen(folder):
@@ -257,15 +255,6 @@ def test_it_is_a_scikit_learn_citizen(folder):
     assert not tags.input_tags.two_d_array
 
 
-def NA():
-    """pandas' missing value, or None where there is no pandas."""
-    try:
-        import pandas
-    except ImportError:
-        return None
-    return pandas.NA
-
-
 BAD_ROWS = [
     (([], []), "X is empty"),
     ((["a film", ""], [0, 1]), r"X\[1\] is missing or an empty text"),
@@ -273,17 +262,15 @@ BAD_ROWS = [
     ((["a film", None], [0, 1]), r"X\[1\] is missing"),
     ((["a film", float("nan")], [0, 1]), r"X\[1\] is missing"),
     ((["a film", 3], [0, 1]), r"X\[1\] is no text but int"),
-    (("a film", [0, 1]), "X is one string"),
     ((np.zeros((2, 3)), [0, 1]), "flat list of texts"),
     ((7, [0, 1]), "list of texts, not int"),
     ((["a film", "a plot"], [0]), "2 texts but y has 1 labels"),
-    ((["a film", "a plot"], [[0], [1]]), "flat list of labels"),
+    ((["a film", "a plot"], [[0], [1]]), "one label per row"),
     ((["a film", "a plot"], [1, 1]), "at least 2 classes"),
     ((["a film", "a plot"], [0.0, np.nan]), "y contains NaN"),
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
-    ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),
-    ((["a film", NA()], [0, 1]), r"X\[1\] is missing"),
-    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no text but ndarray"),
+    ((["a film", "a plot"], np.array(["x", pd.NA], dtype=object)), "y has 1 missing labels"),
+    ((["a film", pd.NA], [0, 1]), r"X\[1\] is missing"),
     (({"a film": 1, "a plot": 2}, [0, 1]), "list of texts, not dict"),
     (({"a film", "a plot"}, [0, 1]), "list of texts, not set"),
     (((text for text in ["a film", "a plot"]), [0, 1, 1]), "2 texts but y has 3 labels"),
@@ -318,15 +305,13 @@ def test_a_generator_of_texts_is_read_once(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "/nowhere/at/all"}, "model='/nowhere/at/all' does not exist"),
-        ({"model": "./here"}, "does not exist"),
-        ({"model": ""}, "model=''"),
+        ({"model": "/nowhere/at/all"}, "model='/nowhere/at/all' cannot be loaded"),
+        ({"model": ""}, "model='' cannot be loaded"),
         ({"epochs": 0}, "epochs"),
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"batch_size": 0}, "batch_size"),
         ({"max_length": 2}, "max_length"),
         ({"device": "tpu"}, "device"),
-        ({"max_length": 400}, "over the 38 tokens"),
     ],
 )
 def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
@@ -336,12 +321,6 @@ def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=message):
         tiny(folder, **changes).fit(texts, y)
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path):
-    texts, y = make_reviews(8)
-    with pytest.raises(ValueError, match=r"without a config\.json"):
-        tiny(str(tmp_path)).fit(texts, y)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
@@ -356,7 +335,7 @@ def test_a_missing_package_names_the_install_line(monkeypatch):
     monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
     monkeypatch.setattr(network, "find_spec", lambda name: None)
     texts, y = make_reviews(8)
-    with pytest.raises(ImportError, match="text models need torch.*" + re.escape(install_line("text"))):
+    with pytest.raises(ImportError, match="text models need torch.*" + re.escape(extras.install_line("text"))):
         TextClassifier().fit(texts, y)
 
 

@@ -31,10 +31,7 @@ def make_tokenizer(folder, padding=True):
 
 def make_roberta(folder, hidden=16, seed=0, labels=None):
     """Write config, safetensors and tokenizer; returns the folder as text. With `labels` it is a classifier of them."""
-    import torch
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
-
-    from floral_learn.text.network import quiet
 
     config = RobertaConfig(
         vocab_size=make_tokenizer(folder), hidden_size=hidden, num_hidden_layers=2, num_attention_heads=2,
@@ -43,26 +40,28 @@ def make_roberta(folder, hidden=16, seed=0, labels=None):
         # wide weights and no dropout: it learns within a few dozen steps
         initializer_range=0.2, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
-    with torch.random.fork_rng(devices=[]), quiet():
-        torch.manual_seed(seed)
-        (RobertaForMaskedLM if labels is None else RobertaForSequenceClassification)(config).save_pretrained(folder)
-    return str(folder)
+    return saved(RobertaForMaskedLM if labels is None else RobertaForSequenceClassification, config, folder, seed)
 
 
 def make_gpt(folder, seed=0):
     """A tiny model that writes text, without a padding token, as such models come."""
-    import torch
     from transformers import GPT2Config, GPT2LMHeadModel
-
-    from floral_learn.text.network import quiet
 
     config = GPT2Config(
         vocab_size=make_tokenizer(folder, padding=False), n_embd=16, n_layer=1, n_head=2, n_positions=32,
         bos_token_id=0, eos_token_id=2, initializer_range=0.2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )  # fmt: skip
+    return saved(GPT2LMHeadModel, config, folder, seed)
+
+
+def saved(kind, config, folder, seed):
+    import torch
+
+    from floral_learn.text.network import quiet
+
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        GPT2LMHeadModel(config).save_pretrained(folder)
+        kind(config).save_pretrained(folder)
     return str(folder)
 
 

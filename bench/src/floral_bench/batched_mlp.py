@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch.func import grad, vmap
 
-from floral_learn.paper.mlp_network import initial_parameters
-from floral_learn.paper.training import MLPSettings
+from floral_learn.paper.network import MLPSettings, initial_parameters
 
 Parameters = dict[str, torch.Tensor]  # each with the networks as first axis
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -12,12 +13,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from floral_bench.batched_mlp import NetworkSettings, worst_within
-from floral_learn.attacks.gradient import module_gradients
+from floral_learn.attacks.gradient import module_gradients, place_of
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
-from floral_learn.paper.mlp_network import batches_of, build_mlp, in_64_bits, packed, place_of, torch_device, unpacked
-from floral_learn.paper.torch_data import rows_and_labels, rows_only
-from floral_learn.paper.training import TRAINING_CONSTRAINTS, Measure, Rows, hidden_sizes, train
+from floral_learn.paper.network import (
+    TRAINING_CONSTRAINTS,
+    Rows,
+    batches_of,
+    build_mlp,
+    hidden_sizes,
+    mean_loss,
+    packed,
+    torch_device,
+    train,
+    unpacked,
+)  # fmt: skip
 
 
 class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
@@ -35,8 +45,6 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
         Of SGD; the paper does not give the first two.
     epsilon, step, inner_steps, clip
         Radius of the ball, sign steps in it and their number, and the range of valid inputs, such as (0, 1) for pixels.
-    optimizer, scheduler, loss
-        One's own, as in `NeuralFloralClassifier`.
     device : str or None, default=None
         "cpu", "cuda", "cuda:0"; None is the CPU.
     random_state : int, RandomState, Generator or None, default=None
@@ -56,25 +64,23 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self, hidden_layer_sizes: Any = (32, 32), *, epochs: int = 100, learning_rate: Any = 0.01,
         momentum: float = 0.9, batch_size: Any = 32, epsilon: float = 0.0, step: float = 2 / 255, inner_steps: int = 7,
-        clip: Any = None, optimizer: Any = None, scheduler: Any = None, loss: Any = None, device: Any = None,
-        random_state: Any = None,
+        clip: Any = None, device: Any = None, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epochs, self.batch_size = epochs, batch_size
         self.learning_rate, self.momentum = learning_rate, momentum
         self.epsilon, self.step, self.inner_steps, self.clip = epsilon, step, inner_steps, clip
-        self.optimizer, self.scheduler, self.loss = optimizer, scheduler, loss
         self.device, self.random_state = device, random_state
 
     @whole_fit
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Train on rows X (n, d) and labels y (n,), or on a torch Dataset or DataLoader of rows and labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()
         given = self.get_params()
         hidden, device = hidden_sizes(given.pop("hidden_layer_sizes")), torch_device(given.pop("device"))
         seed = int(generator(given.pop("random_state")).integers(2**31 - 1))
         settings = NetworkSettings(hidden, **given)
-        X, codes, weight = training_input(self, *rows_and_labels(X, y), sample_weight)
+        X, codes, weight = training_input(self, X, y, sample_weight)
         rows = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
         if weight is not None:
             weight = weight[rows] / weight[rows].mean()
@@ -90,9 +96,9 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds (m,) of ``classes_[1]`` for two classes, logits (m, M) for more."""
         check_is_fitted(self)
-        exact = in_64_bits(self.module_).eval()  # a row scores the same alone and in any batch
+        exact = copy.deepcopy(self.module_).double().eval()  # a row scores the same alone and in any batch
         with torch.no_grad():
-            found = [exact(rows) for rows in batches_of(query_input(self, rows_only(X)), 4096, *place_of(exact))]
+            found = [exact(rows) for rows in batches_of(query_input(self, X), 4096, *place_of(exact))]
         values = torch.cat(found).cpu().numpy()
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -109,7 +115,7 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
     def input_gradient_norms(self, X: Any, codes: Any) -> Any:
         """|d CE(y_i, f(x_i)) / d x_i| of rows whose labels are places in ``classes_``, and the logits."""
         check_is_fitted(self)
-        X, codes = query_input(self, rows_only(X)), np.asarray(codes)
+        X, codes = query_input(self, X), np.asarray(codes)
         if codes.shape != (len(X),) or (len(codes) and not 0 <= codes.min() <= codes.max() < len(self.classes_)):
             raise ValueError(f"codes must be {len(X)} places in classes_, 0 to {len(self.classes_) - 1}")
         return module_gradients(self.module_, X, codes, len(self.classes_), batch_size=256)
@@ -127,7 +133,6 @@ def perturbed(
     module: torch.nn.Module,
     batch: torch.Tensor,
     target: torch.Tensor,
-    measure: Measure,
     settings: NetworkSettings,
     stream: torch.Generator,
 ) -> torch.Tensor:
@@ -135,6 +140,6 @@ def perturbed(
 
     def gradient(moved: torch.Tensor) -> torch.Tensor:
         moved = moved.detach().requires_grad_()
-        return torch.autograd.grad(measure(module(moved), target, None), moved)[0]
+        return torch.autograd.grad(mean_loss(module(moved), target), moved)[0]
 
     return worst_within(batch, torch.rand(batch.shape, generator=stream).to(batch), gradient, settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from floral_bench.datasets.download import find_or_download
 from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import DataNotFoundError, find_file
 
@@ -43,8 +44,11 @@ def load_table(name: str, *, data_home: str | os.PathLike[str] | None = None) ->
         raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")
     origin = TABLES[name]
     file = f"{FOLDER}/{name}.npz"
-    download = None if origin.openml is None else lambda path: _from_openml(origin, path)
-    with np.load(find_file(file, data_home=data_home, download=download, hint=origin.hint)) as found:
+    if origin.openml is None:
+        path = find_file(file, data_home=data_home, hint=origin.hint)
+    else:
+        path = find_or_download(file, lambda to: _from_openml(origin, to), data_home=data_home, hint=origin.hint)
+    with np.load(path) as found:
         X, y = found["X"], found["y"]
         if "X_test" in found:
             X, y = np.concatenate([X, found["X_test"]]), np.concatenate([y, found["y_test"]])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from floral_learn.app.tables.table import read_table
+from floral_learn.app.tables import read_table
 from floral_learn.base import TableError
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.datasets.dataset import Dataset

@@ -1,5 +1,6 @@
 """The ``floral`` command: one file per subcommand, each with a ``register(app)``."""
 
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,12 +10,11 @@ from typing import Any
 from floral_learn.base import on_first_use
 from floral_learn.base.extras import bench_install_line, install_line
 
-__getattr__ = on_first_use(__name__, {"read_table": "tables.table"})
+__getattr__ = on_first_use(__name__, {"read_table": "tables"})
 
 # subcommand -> its line in `floral --help`, in that order. A command's module is imported when it is asked for; a test
 # holds these lines to the commands themselves.
 COMMANDS = {
-    "demo": "Train on poisoned labels, with and without answers: a table and a picture, in about half a minute.",
     "audit": "Find labels that look wrong: floral audit data.csv --label y --out report/",
     "review": "Ask a person about a few rows of DATA and correct the other labels from the answers.",
     "crowd": "Find the true labels from votes of several people, some of whom may lie.",
@@ -39,6 +39,7 @@ def main() -> None:
     if find_spec("typer") is None:
         print(f"floral: the command line needs typer: {install_line('cli')}", file=sys.stderr)
         sys.exit(2)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end that clears temporary files, as Ctrl-C does
     try:
         make_app()()
     except KeyboardInterrupt:
@@ -128,18 +129,7 @@ def _load(name: str) -> Any:
         try:
             found[name].load().register(alone)
         except (KeyError, ImportError):  # not installed, or its files are gone
-            _say_how_to_install(alone, name)
+            line = f"floral {name}: the benchmarks are a package of their own: {bench_install_line()}"
+            print(line, file=sys.stderr)
+            raise SystemExit(2) from None
     return typer.main.get_command(alone).commands[name]  # type: ignore[attr-defined]
-
-
-def _say_how_to_install(app: Any, name: str) -> None:
-    """Add a command in the place of one that is not installed: one line and exit code 2."""
-    import typer
-
-    line = bench_install_line()
-    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-
-    @app.command(name=name, context_settings=context, help=f"Not installed: {line}")
-    def missing(_: typer.Context) -> None:
-        print(f"floral {name}: the benchmarks are a package of their own: {line}", file=sys.stderr)
-        raise typer.Exit(2)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.app.audit_page import render
+from floral_learn.app.audit_page import FOLDER, PagePictures, render
 from floral_learn.app.options import (
     KINDS,
     OPTIONS,
@@ -19,7 +19,7 @@ from floral_learn.app.options import (
     check_target,
     with_table_options,
 )
-from floral_learn.app.terminal import one_line, progress_bar, say
+from floral_learn.app.terminal import one_line, progress_bar, say, say_notes
 
 
 class _AuditGroup(TyperGroup):
@@ -74,11 +74,8 @@ def audit(
     started = time.perf_counter()
     from floral_learn.app.tables.source import table_suffix
     from floral_learn.audit import find_label_issues
-    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.cells import csv_bytes, frame_bytes
     from floral_learn.base.files import write_set
-
-    from .pictures import problems_file
-    from .thumbnails import FOLDER, PagePictures
 
     check_target(to)
     given, (source, columns) = source, columns.find(source)
@@ -94,9 +91,7 @@ def audit(
             random_state=seed,
             progress=lambda stage, share: update(share, 1.0, stage),
         )
-    for note in result.notes:
-        if note not in result.class_notes:  # these come with the summary
-            say(f"  {note}")
+    say_notes(note for note in result.notes if note not in result.class_notes)  # these come with the summary
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     pictures = None
     if columns.image is not None:
@@ -107,7 +102,7 @@ def audit(
     if len(result.near_duplicate_pairs):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if columns.problems:
-        files[out / "problems.csv"] = problems_file(columns)
+        files[out / "problems.csv"] = csv_bytes(["file", "problem", "detail"], columns.problems)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
     if pictures is not None and pictures.files:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
-from floral_learn.app.pages import render_page
-from floral_learn.app.thumbnails import PagePictures
+from floral_learn.app.pages import most_telling, render_page
 from floral_learn.audit.result import LabelIssues, sentences
 from floral_learn.base.files import write_atomically
 from floral_learn.base.frames import as_pandas
+from floral_learn.encoders.pictures import Unreadable, thumbnail
 
 MOST_COLUMNS = 30
-MOST_ROWS = 20_000  # in the page; a browser opens that in a second
 REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small", "source")
-_DETAIL_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
-_CUTS = (2000, 1000, 500, 250, 120, 60, 30)
+_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
+MOST_BYTES = 5_000_000  # of small pictures inside the page: more lie in a folder beside it
+FOLDER = "thumbnails"
 
 
 def write_audit_page(result: LabelIssues, path: str | Path, **details: Any) -> None:
@@ -33,7 +39,7 @@ def render(
     frame: Any = None,
     ids: list[str] | None = None,
     notes: list[str] | None = None,
-    most_rows: int = MOST_ROWS,
+    most_rows: int = 20_000,
     lead: list[str] | None = None,
     pictures: PagePictures | None = None,
 ) -> str:
@@ -50,7 +56,8 @@ def render(
     notes : list of str, optional
         How the features were made, shown to the reader, in place of the audit's own notes.
     most_rows : int
-        Rows in the page, the most doubtful ones and their neighbours; issues.csv has all of them.
+        Rows in the page, the most doubtful ones and their neighbours; issues.csv has all of them. A browser opens
+        20,000 in a second.
     lead : list of str, optional
         What the page says first, in place of the audit's own sentences, where scores come from elsewhere.
     pictures : PagePictures, optional
@@ -76,7 +83,7 @@ def render(
     )
 
 
-def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_rows: int = MOST_ROWS) -> dict[str, Any]:
+def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_rows: int = 20_000) -> dict[str, Any]:
     """Return everything that the page's script reads, one list per column; rows are those that the page holds."""
     kept = _kept(result, most_rows)
     place_of = np.full(len(result), -1)
@@ -113,7 +120,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "y": np.round(place[kept, 1], 4).tolist(),
         "map": result.map_method,
         "columns": columns,
-        "first": [] if shown is None else _most_informative(shown, result.given[kept]),
+        "first": [] if shown is None else most_telling(shown.iloc[:, :MOST_COLUMNS], result.given[kept]),
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
@@ -160,44 +167,54 @@ def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:
     names = list(frame.columns)[:MOST_COLUMNS]
     texts = [_texts(frame[name]) for name in names]
     lengths = np.array([[len(text) for text in column] for column in texts])
-    longest = next((most for most in _CUTS if np.minimum(lengths, most).sum() <= _DETAIL_CHARACTERS), _CUTS[-1])
+    # halved until all fit: no table makes a page that no browser opens
+    longest = int(lengths.max(initial=1))
+    while longest > 1 and np.minimum(lengths, longest).sum() > _CHARACTERS:
+        longest //= 2
     cut = [[t if len(t) <= longest else t[: longest - 1] + "…" for t in column] for column in texts]
     return [str(name) for name in names], cut
-
-
-def _most_informative(frame: Any, given: np.ndarray) -> list[int]:
-    """The shown columns, first those that say most about the given label: the list has room for a few of them.
-
-    Numbers by the share of their variance between the classes (the correlation ratio), other columns of few values by
-    the square of Cramer's V; what is different in nearly every row says nothing this way.
-    """
-    shares = [_variance_between_classes(frame[name], given) for name in list(frame.columns)[:MOST_COLUMNS]]
-    return np.argsort([-value for value in shares], kind="stable").tolist()
-
-
-def _variance_between_classes(column: Any, given: np.ndarray) -> float:
-    """How much of a column's variance, in [0, 1], is between the classes."""
-    known = column.notna().to_numpy()
-    labels = given[known]
-    if column.dtype.kind in "iuf":
-        values = column[known].to_numpy(dtype=float)
-        spread = np.var(values[np.isfinite(values)]) if np.isfinite(values).all() and len(values) else 0.0
-        if not spread > 0:
-            return 0.0
-        means = np.bincount(labels, values) / np.maximum(np.bincount(labels), 1)
-        return float(np.mean((means[labels] - values.mean()) ** 2) / spread)
-    names, codes = np.unique(column[known].astype(str).to_numpy(dtype=str), return_inverse=True)
-    if not 2 <= len(names) <= max(2, len(labels) // 10):
-        return 0.0
-    table = np.zeros((len(names), int(given.max()) + 1))
-    np.add.at(table, (codes, labels), 1)
-    table = table[:, table.sum(axis=0) > 0]
-    if table.shape[1] < 2:
-        return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-    return float(((table - expected) ** 2 / expected).sum() / (table.sum() * (min(table.shape) - 1)))
 
 
 def _texts(column: Any) -> list[str]:
     values = column.astype(object).where(column.notna(), "").tolist()
     return [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
+
+
+@dataclass
+class PagePictures:
+    """The pictures of all rows, for a page in the folder `out`.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        The picture of each row.
+    out : path
+        The page's folder.
+    most : int
+        Small pictures, of the most doubtful rows; of others the page shows the original once they are opened.
+    """
+
+    paths: Sequence[Path]
+    out: Path
+    most: int = 2000
+    files: dict[Path, bytes] = field(default_factory=dict)  # what must be written beside the page
+
+    def of(self, rows: list[int], first: list[int]) -> dict[str, list[str | None]]:
+        """Where the page finds the small picture and the original of `rows`; those of `first` get small ones."""
+        wanted = [row for row in first if row in set(rows)][: self.most]
+        with ThreadPoolExecutor() as pool:
+            made = dict(zip(wanted, pool.map(self._small, wanted), strict=True))
+        small = {row: content for row, content in made.items() if content}
+        if sum(map(len, small.values())) * 4 / 3 <= MOST_BYTES:
+            where = {row: f"data:image/jpeg;base64,{base64.b64encode(raw).decode()}" for row, raw in small.items()}
+        else:
+            where = {row: f"{FOLDER}/{row}.jpg" for row in small}
+            self.files = {self.out / where[row]: raw for row, raw in small.items()}
+        large = [quote(Path(os.path.relpath(self.paths[row], self.out)).as_posix()) for row in rows]
+        return {"small": [where.get(row) for row in rows], "large": [*large]}
+
+    def _small(self, row: int) -> bytes:
+        try:
+            return thumbnail(self.paths[row])
+        except Unreadable:
+            return b""

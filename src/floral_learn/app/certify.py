@@ -9,10 +9,8 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
-from floral_learn.app.terminal import one_line, say
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
-
-NAMED = 20  # labels that certificates.csv names for each row
 
 
 def register(app: typer.Typer) -> None:
@@ -43,58 +41,35 @@ def certify(
     import pandas as pd
 
     from floral_learn import CertifiedKernelClassifier
-    from floral_learn.app.certify_page import headline, render
+    from floral_learn.app.pages import certificate_page, headline
     from floral_learn.base.cells import frame_bytes
     from floral_learn.base.files import write_set
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels
     say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
-    encoder = columns.encoder(seed)
-    X = encoder.fit_transform(table.features)
-    notes = [*table.notes, *encoder.notes_]
-    for note in notes:
-        say(f"  {note}")
+    X, notes = columns.numbers(table, seed)
     clf = CertifiedKernelClassifier(possible_flips=parse_flips(flip, table.classes))
     clf.fit(X, labels, sample_weight=table.weights, trusted=table.trusted)
-    able = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights > 0)
+    asked = able = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights > 0)
     if flip:
-        notes.append(
-            f"only these labels can be wrong: {', '.join(flip)} (the label that may be replaced = the new one)"
-        )
-        say(f"  {notes[-1]}")
-    asked = able
+        pairs = ", ".join(flip)
+        notes.append(f"only these labels can be wrong: {pairs} (the label that may be replaced = the new one)")
     if len(able) > rows:
         asked = np.sort(np.random.default_rng(seed).choice(able, rows, replace=False))
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
-        say(f"  {notes[-1]}")
+    say_notes(notes)
     found = clf.held_out_certificate(asked)
     names = [str(number) for number in table.rows.tolist()] if table.ids is None else table.ids.tolist()
     if seen := int((found.flips < 0).sum()):
         say(f"  {seen:,} predictions are ties: nothing is promised of them")
-    frame = pd.DataFrame(
-        {
-            "row": table.rows[asked],
-            **({} if table.ids is None else {"id": table.ids[asked]}),
-            "label": labels[asked],
-            "prediction": found.prediction,
-            "survives": found.flips,
-            "turned_by": [_named(r, new, names) for r, new in zip(found.rows, found.labels, strict=True)],
-        }
-    )
-    page = render(
-        found,
-        title=source.name,
-        names=[names[row] for row in asked],
-        training_names=names,
-        given=labels[asked],
-        training_labels=labels,
-        notes=notes,
-    )
-    files = {
-        out / "page.html": page.encode(),
-        out / "certificates.csv": frame_bytes(frame),
-    }
+    frame = pd.DataFrame({"row": table.rows[asked]})
+    if table.ids is not None:
+        frame["id"] = table.ids[asked]
+    frame["label"], frame["prediction"], frame["survives"] = labels[asked], found.prediction, found.flips
+    frame["turned_by"] = [_named(r, new, names) for r, new in zip(found.rows, found.labels, strict=True)]
+    page = certificate_page(found, frame, title=source.name, notes=notes)
+    files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
     write_set(files, "floral certify")
     say(headline(found.flips, found.n_labels))
     say("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
@@ -108,11 +83,8 @@ def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:
     known = {str(label): label for label in classes.tolist()}
     possible: dict[Any, list[Any]] = {}
     for text in texts:
-        ways = [
-            (text[:at], text[at + 1 :])
-            for at, character in enumerate(text)
-            if character == "=" and text[:at] in known and text[at + 1 :] in known
-        ]
+        signs = [at for at, character in enumerate(text) if character == "="]  # labels may hold one, too
+        ways = [(text[:at], text[at + 1 :]) for at in signs if {text[:at], text[at + 1 :]} <= known.keys()]
         if not ways:
             shown = ", ".join(list(known)[:12])
             raise TableError(f"--flip {text!r} must be LABEL=LABEL with two labels of the table: {shown}")
@@ -123,9 +95,9 @@ def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:
     return possible
 
 
-def _named(rows: Any, labels: Any, names: list[str]) -> str:
+def _named(rows: Any, labels: Any, names: list[str], most: int = 20) -> str:
     """The first labels to change, as text for a cell."""
     if rows is None:
         return ""
-    told = [f"{names[row]} -> {label}" for row, label in zip(rows[:NAMED].tolist(), labels[:NAMED], strict=True)]
-    return "; ".join(told) + (f"; and {len(rows) - NAMED} more" if len(rows) > NAMED else "")
+    told = [f"{names[row]} -> {label}" for row, label in zip(rows[:most].tolist(), labels[:most], strict=True)]
+    return "; ".join(told) + (f"; and {len(rows) - most} more" if len(rows) > most else "")

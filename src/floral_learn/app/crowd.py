@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
-from floral_learn.app.terminal import one_line, say
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
 
 
@@ -44,7 +46,7 @@ def crowd(
     started = time.perf_counter()
     check_out_folder(out)
 
-    from floral_learn.app.crowd_page import render
+    from floral_learn.app.pages import votes_page
     from floral_learn.app.tables.delimited import decode
     from floral_learn.app.tables.label_studio import read_export
     from floral_learn.app.tables.source import read_content, table_suffix
@@ -53,55 +55,42 @@ def crowd(
     from floral_learn.crowd import aggregate_votes, next_tasks
 
     columns = replace(columns, label=label)
-    exported, told = None, list[str]()
+    exported, notes = None, list[str]()
     if table_suffix(source) in (".json", ".json.gz"):
         exported = read_export(str(source), decode(read_content(source), None, str(source))[0], label)
-        votes = exported.votes[["task", "worker", "label"]]
+        votes = exported.votes
     elif wide:
-        votes, told = read_wide_file(source, task, wide, columns)
+        votes, notes = read_wide_file(source, task, wide, columns)
     else:
-        votes, told = read_vote_file(source, task, worker, columns)
+        votes, notes = read_vote_file(source, task, worker, columns)
     if missing is not None:
         votes = votes[votes["label"].astype(str).str.strip() != missing]
-    say(
-        f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
-        f"on {votes['task'].nunique():,} tasks"
-    )
-    for note in told:
-        say(f"  {note}")
-    X = None
+    people, tasks = votes["worker"].nunique(), votes["task"].nunique()
+    say(f"{source.name}: {len(votes):,} votes by {people:,} people on {tasks:,} tasks")
+    X, known = None, None
     if features is not None:
-        X, notes = read_features(features, task, seed, columns, set(votes["worker"]) if wide else set())
-        for note in notes:
-            say(f"  {note}")
+        X, more = read_features(features, task, seed, columns, set(votes["worker"]) if wide else set())
+        notes += more
     elif exported is not None:
-        X, notes = read_export_items(exported, seed, columns)
-        for note in notes:
-            say(f"  {note}")
-    known = None
+        X, more = read_export_items(exported, seed, columns)
+        notes += more
     if gold is not None:
-        known, notes = read_gold_file(gold, task, columns)
-        there = set(votes["task"]) if X is None else set(X.index)
-        odd = [name for name in known if name not in there]
-        if odd and len(odd) < len(known):
-            notes.append(f"left out of {gold.name}, since nothing is known of it but the answer: task {_some(odd)}")
-            known = {name: answer for name, answer in known.items() if name in there}
-        for note in [*notes, f"{len(known):,} known answers ({gold.name})"]:
-            say(f"  {note}")
-    if exported is not None and known is None:
-        known = export_gold(exported, source) or None
-        if known:
-            say(f"  {len(known):,} known answers (ground_truth)")
-    found = aggregate_votes(votes, X, gold=known, random_state=seed)
+        known, more = read_gold_file(gold, task, columns, set(votes["task"]) if X is None else set(X.index))
+        notes += more
+    elif exported is not None:
+        answers = votes.loc[votes["gold"], ["task", "label"]].itertuples(index=False, name=None)
+        if known := known_answers(answers, source) or None:
+            notes.append(f"{len(known):,} known answers (ground_truth)")
+    say_notes(notes)
+    found = aggregate_votes(votes[["task", "worker", "label"]], X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
-        out / "annotators.csv": frame_bytes(people(found)),
+        out / "annotators.csv": frame_bytes(judged(found)),
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
-        out / "page.html": render(found, title=source.name).encode(),
+        out / "page.html": votes_page(found, title=source.name).encode(),
     }
     write_set(files, "floral crowd")
-    for note in found.notes:
-        say(f"  {note}")
+    say_notes(found.notes)
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
         say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
@@ -111,36 +100,39 @@ def crowd(
 
 def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
     """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
+    import pandas as pd
+
     from floral_learn.base.cells import MissingColumn
 
     try:
         table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
     except MissingColumn as error:
         raise TableError(f"{error}. Name them by --task, --worker, --label; or --votes, a column per person") from None
+    blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
+    if blank:
+        raise TableError(f"{path}: column {task!r} names no task in {len(blank)} rows (first: row {blank[0]})")
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"votes that name nobody: {nameless:,}; they count as those of one person, '(missing)'")
-    votes = vote_frame(table, path, task)
-    return votes, notes + not_read_as_written(table, task, "task") + not_read_as_written(table, worker, "person")
+    notes += not_read_as_written(table, task, "task", table.ids)
+    notes += not_read_as_written(table, worker, "person", table.groups)
+    return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels}), notes
 
 
-def not_read_as_written(table: Any, column: str, word: str) -> list[str]:
+def not_read_as_written(table: Any, column: str, word: str, voted: Any) -> list[str]:
     """Notes on names in a column that are in no vote, and on several spellings that are read as one name."""
     from floral_learn.base.cells import as_texts
 
     cells = table.source.cells(table.source.position(column))
-    names, kept = as_texts(cells), set(table.rows.tolist())
-    voted = {name for row, name in enumerate(names) if row in kept}
     spelled: dict[str, set[str]] = {}
-    for name, cell in zip(names, cells, strict=True):
+    for name, cell in zip(as_texts(cells), cells, strict=True):
         if name is not None:
             spelled.setdefault(name, set()).add(str(cell).strip())
     notes = []
-    if lost := [name for name in spelled if name not in voted]:
+    if lost := sorted(spelled.keys() - set(voted)):
         notes.append(f"left out, since every vote is blank: {word} {_some(lost)}")
-    if merged := {name: ways for name, ways in spelled.items() if len(ways) > 1}:
-        ways = [" and ".join(sorted(map(repr, found))) for found in merged.values()]
-        notes.append(f"read as one {word}, though written differently: {_some(ways)}")
+    if merged := [" and ".join(sorted(map(repr, ways))) for ways in spelled.values() if len(ways) > 1]:
+        notes.append(f"read as one {word}, though written differently: {_some(merged)}")
     return notes
 
 
@@ -150,51 +142,46 @@ def _some(names: list[str], most: int = 6) -> str:
 
 def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:
     """Return the votes of a file in which each person has a column as a long frame, and notes on what was left out."""
-    import fnmatch
-
-    import pandas as pd
+    from fnmatch import fnmatchcase
 
     table = columns.read(path, label=None, text=(), drop=())
-    names = [str(name) for name in table.features.columns if str(name) != task]
-    chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
+    frame, notes = table.features.set_axis(list(map(str, table.features.columns)), axis=1), list(table.notes)
+    names = [name for name in frame.columns if name != task]
+    chosen: dict[str, None] = {}
     for pattern in patterns:
-        if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
+        fits = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        if not fits:
             raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
-    tasks, notes = table.rows, list(table.notes)
-    if task in [str(name) for name in table.features.columns]:
+        chosen |= dict.fromkeys(fits)
+    tasks = table.rows
+    if task in frame.columns:
         tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
-        repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
-        if len(repeated):
-            raise TableError(
-                f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
-            )
+        twice = [name for name, times in Counter(tasks).items() if times > 1]
+        if twice:
+            raise TableError(f"{path}: column {task!r} names task {twice[0]!r} twice; a wide file has a row per task")
     elif task != "task":
         raise TableError(f"{path}: no column {task!r} (--task); its columns are {', '.join(names[:12])}")
     else:
         notes.append(f"no column {task!r}: tasks are called by the number of their row")
-    rest = [name for name in names if name not in chosen]
-    if rest:
-        notes.append(
-            f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
-        )
-    frame = table.features[chosen].set_axis(tasks)
-    blank = int(frame.isna().to_numpy().sum())
-    if blank:
-        notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
-    for word, names, lost in (("task", frame.index, frame.isna().all(axis=1)), ("person", chosen, frame.isna().all())):
-        if gone := [str(name) for name, blank in zip(names, lost.tolist(), strict=True) if blank]:
-            notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
-    long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    if rest := [name for name in names if name not in chosen]:
+        notes.append(f"{len(rest)} columns hold no votes and are left out: {_some(rest)}")
+    votes = frame[list(chosen)].set_axis(tasks)
+    blank = votes.isna()
+    if blank.any(axis=None):
+        notes.append(f"{int(blank.sum().sum()):,} of {votes.size:,} cells are blank: no vote")
+    for word, lost in (("task", blank.all(axis=1)), ("person", blank.all())):
+        if lost.any():
+            notes.append(f"left out, since every vote is blank: {word} {_some(list(map(str, lost.index[lost])))}")
+    long = votes.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
     return long[~long["label"].isna()], notes
 
 
-def export_gold(exported: Any, source: Path) -> dict[str, str]:
-    """Task -> known answer of an export."""
-    known: dict[str, str] = {}
-    gold = exported.votes[exported.votes["gold"]]
-    for task, answer in zip(gold["task"], gold["label"], strict=True):
-        if known.setdefault(task, answer) != answer:
-            raise TableError(f"{source}: task {task} has two ground truths, {known[task]!r} and {answer!r}")
+def known_answers(answers: Iterable[tuple[Any, Any]], where: Path) -> dict[Any, Any]:
+    """Task -> known answer; two different ones are refused."""
+    known: dict[Any, Any] = {}
+    for name, answer in answers:
+        if known.setdefault(name, answer) != answer:
+            raise TableError(f"{where}: task {name!r} has two known answers, {known[name]!r} and {answer!r}")
     return known
 
 
@@ -202,30 +189,19 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
     """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
     import pandas as pd
 
-    from floral_learn.app.tables.table import read_table
+    from floral_learn.app.tables import read_table
 
     voted = set(exported.votes["task"])
     keep = [name for name in exported.tasks if name in voted]
     frame = pd.DataFrame([exported.tasks[name] for name in keep], dtype=object)
     if not len(frame.columns):
         return None, []
-    drop = [name for name in columns.drop if name in frame.columns]
-    table, encoder = read_table(frame, drop=drop), columns.encoder(seed)
+    table = read_table(frame, drop=[name for name in columns.drop if name in frame.columns])
     try:
-        values = encoder.fit_transform(table.features)
+        values, notes = columns.numbers(table, seed)
     except TableError as error:
         return None, [f"no features: {error}"]
-    return pd.DataFrame(values, index=pd.Index(keep)), [*table.notes, *encoder.notes_]
-
-
-def vote_frame(table: Any, path: Path, task: str) -> Any:
-    """The votes of a table that was read with tasks as ids and people as groups."""
-    import pandas as pd
-
-    blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
-    if blank:
-        raise TableError(f"{path}: column {task!r} names no task in {len(blank)} rows (first: row {blank[0]})")
-    return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
+    return pd.DataFrame(values, index=pd.Index(keep)), notes
 
 
 def read_features(
@@ -238,9 +214,7 @@ def read_features(
     import pandas as pd
 
     table = columns.read(path, label=None, ids=task)
-    encoder = columns.encoder(seed)
-    values = encoder.fit_transform(table.features)
-    notes = [*table.notes, *encoder.notes_]
+    values, notes = columns.numbers(table, seed)
     for name in [str(name) for name in table.features.columns if str(name) in {columns.label, *voters}]:
         notes.append(
             f"warning: column {name!r} of {path.name} is called like the votes and is read as a feature; "
@@ -249,19 +223,18 @@ def read_features(
     return pd.DataFrame(values, index=pd.Index(table.ids)), notes
 
 
-def read_gold_file(path: Path, task: str, columns: Any) -> tuple[dict[Any, Any], list[str]]:
-    """Return task -> known class, and notes on rows that were left out."""
+def read_gold_file(path: Path, task: str, columns: Any, there: set[Any]) -> tuple[dict[Any, Any], list[str]]:
+    """Return task -> known class of the tasks that are there, and notes on rows that were left out."""
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
-    assert table.ids is not None
-    assert table.labels is not None
-    known: dict[Any, Any] = {}
-    for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
-        if known.setdefault(name, answer) != answer:
-            raise TableError(f"{path}: task {name!r} has two known answers, {known[name]!r} and {answer!r}")
-    return known, list(table.notes)
+    known, notes = known_answers(zip(table.ids.tolist(), table.labels.tolist(), strict=True), path), list(table.notes)
+    odd = [name for name in known if name not in there]
+    if odd and len(odd) < len(known):
+        notes.append(f"left out of {path.name}, since nothing is known of it but the answer: task {_some(odd)}")
+        known = {name: answer for name, answer in known.items() if name in there}
+    return known, [*notes, f"{len(known):,} known answers ({path.name})"]
 
 
-def people(found: Any) -> Any:
+def judged(found: Any) -> Any:
     """The judgement of the people, its numbers as short as they are sure."""
     frame = found.people.round(4)
     frame["p_value"] = [float(f"{p:.3g}") for p in found.people["p_value"]]

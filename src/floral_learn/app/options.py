@@ -11,21 +11,11 @@ from typing import Any
 
 import typer
 
+from floral_learn.app.terminal import progress_bar
 from floral_learn.base import TableError
 
-# names of columns that hold who gave a label; such a column is a feature unless --group names it, and that is said
-SOURCES = (
-    "annotator",
-    "annotator_id",
-    "labeler",
-    "labeller",
-    "labeled_by",
-    "labelled_by",
-    "rater",
-    "worker",
-    "worker_id",
-)
-TARGETS = ("label-studio",)  # of --to
+# Columns that hold who gave a label; such a column is a feature unless --group names it, and that is said.
+_SOURCES = {"annotator", "labeler", "labeller", "labeled_by", "labelled_by", "rater", "worker"}
 KINDS = ".csv, .tsv, .jsonl, .json of Label Studio (also .gz), .parquet, .xlsx"
 
 
@@ -54,22 +44,26 @@ class TableOptions:
 
     def find(self, source: Path, labelled: bool = True) -> tuple[Path, TableOptions]:
         """The table behind a folder or .zip of pictures, and the options with which to read it."""
+        if self.image is None and self.label is not None and source.suffix.lower() != ".zip" and not source.is_dir():
+            return source, self
         from .pictures import find_pictures
 
         return find_pictures(source, self, labelled)
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
-        from floral_learn.app.tables.table import read_table
+        from floral_learn.app.tables import read_table
 
-        table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        with progress_bar(f"reading {source}") as update:
+            update(0, None)  # how far it is, nobody knows
+            table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
         if self.image is not None or self.embeddings is not None:
             from .pictures import read_pictures
 
             return read_pictures(table, self)
         names = [] if self.group is not None or table.features is None else list(table.features.columns)
         for name in names:
-            if str(name).strip().lower() in SOURCES:
+            if str(name).strip().lower().removesuffix("_id") in _SOURCES:
                 table.notes.append(f"{name} is taken for a feature; if it says who gave the label: --group {name}")
         return table
 
@@ -90,66 +84,50 @@ class TableOptions:
 
     def picture_options(self) -> dict[str, Any]:
         """The options about pictures and embeddings that are not left at their defaults."""
-        found = {
-            "image": self.image,
-            "image_folder": None if self.image_folder is None else str(self.image_folder.resolve()),
-            "image_size": None if self.image is None or self.image_size == 224 else self.image_size,
-            "embeddings": None if self.embeddings is None else str(self.embeddings.resolve()),
-            "skip_unreadable": self.skip_unreadable,
-        }
+        size = None if self.image is None or self.image_size == 224 else self.image_size
+        found: dict[str, Any] = {"image": self.image, "image_size": size, "skip_unreadable": self.skip_unreadable}
+        for name in ("image_folder", "embeddings"):
+            if path := getattr(self, name):
+                found[name] = str(path.resolve())
         return {name: value for name, value in found.items() if value}
 
-    def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
+    def numbers(self, table: Any, seed: int = 0) -> tuple[Any, list[str]]:
+        """The features as numbers, and notes on the table and on how they were made."""
+        encoder = table.encoder or self.encoder(seed)
+        return encoder.fit_transform(table.features), [*table.notes, *encoder.notes_]
+
+    def encoder(self, seed: int = 0) -> Any:
         """The encoder of the features."""
         from floral_learn.base.encoder import TableEncoder
 
-        prose = self.text if text is None else text
-        return TableEncoder(text=prose, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
+        return TableEncoder(text=self.text, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
 
 
+_TEXT, _TEXTS, _PATH = str | None, list[str], Path | None
+_folder = "where the names of --image begin (default: the folder of DATA)"
+_numbers = ".npy file with a row of numbers per row, in place of the columns"
 # name -> type and declaration; the order is that of `--help`
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "label": (list[str], typer.Option(..., "--label", "-l", help="name of the label column")),
-    "text": (list[str], typer.Option([], "--text", "-t", metavar="COLUMN", help="column of prose (repeatable)")),
+    "label": (_TEXTS, typer.Option(..., "--label", "-l", help="name of the label column")),
+    "text": (_TEXTS, typer.Option([], "--text", "-t", metavar="COLUMN", help="column of prose (repeatable)")),
     "text_encoder": (str, typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf")),
-    "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
-    "group": (
-        str | None,
-        typer.Option(None, "--group", "-g", help="column that names who or what gave each label"),
-    ),
-    "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
-    "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
-    "drop": (list[str], typer.Option([], "--drop", metavar="COLUMN", help="column to leave out (repeatable)")),
+    "row_id": (_TEXT, typer.Option(None, "--id", help="column that names the rows; no feature")),
+    "group": (_TEXT, typer.Option(None, "--group", "-g", help="column that names who or what gave each label")),
+    "trusted": (_TEXT, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
+    "weight": (_TEXT, typer.Option(None, "--weight", help="column with the weight of each row")),
+    "drop": (_TEXTS, typer.Option([], "--drop", metavar="COLUMN", help="column to leave out (repeatable)")),
     "skip_blank": (bool, typer.Option(False, "--skip-blank", help="leave out rows without a label")),
-    "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
-    "encoding": (
-        str | None,
-        typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
-    ),
-    "image": (
-        str | None,
-        typer.Option(None, "--image", help="column with the names of pictures, which are learned from"),
-    ),
-    "image_folder": (
-        Path | None,
-        typer.Option(None, "--image-folder", help="where the names of --image begin (default: the folder of DATA)"),
-    ),
-    "image_size": (
-        int,
-        typer.Option(224, "--image-size", metavar="PIXELS", help="pixels a side at which pictures are read"),
-    ),
-    "embeddings": (
-        Path | None,
-        typer.Option(None, "--embeddings", help=".npy file with a row of numbers per row, in place of the columns"),
-    ),
+    "sep": (_TEXT, typer.Option(None, help="separator of a text file (default: found in the header)")),
+    "encoding": (_TEXT, typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)")),
+    "image": (_TEXT, typer.Option(None, "--image", help="column of pictures or their names, which are learned from")),
+    "image_folder": (_PATH, typer.Option(None, "--image-folder", help=_folder)),
+    "image_size": (int, typer.Option(224, metavar="PIXELS", help="pixels a side at which pictures are read")),
+    "embeddings": (_PATH, typer.Option(None, "--embeddings", help=_numbers)),
     "skip_unreadable": (
         bool,
-        typer.Option(False, "--skip-unreadable", help="go on without files that are no pictures of a class"),
+        typer.Option(False, "--skip-unreadable", help="go on without files that are no pictures"),
     ),
 }
-
-# of commands that read a folder of pictures, whose labels are the names of its folders
-_LABEL_OR_FOLDER = (list[str], typer.Option([], "--label", "-l", help="name of the label column"))
 
 
 def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -158,12 +136,11 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
         kind = inspect.Parameter.KEYWORD_ONLY
-        options = OPTIONS | ({"label": _LABEL_OR_FOLDER} if "image" in names else {})
-        added = [
-            inspect.Parameter(name, kind, default=options[name][1], annotation=options[name][0])
-            for name in options
-            if name in names
-        ]
+        options = dict(OPTIONS)
+        if "image" in names:  # the labels of a folder of pictures are the names of its folders
+            options["label"] = _TEXTS, typer.Option([], "--label", "-l", help="name of the label column")
+        chosen = [(name, *options[name]) for name in options if name in names]
+        added = [inspect.Parameter(name, kind, default=shown, annotation=of) for name, of, shown in chosen]
 
         @functools.wraps(command)
         def run(**given: Any) -> None:
@@ -219,8 +196,8 @@ def check_out_file(out: Path, *inputs: Path) -> None:
 
 def check_target(to: str | None) -> None:
     """Refuse a tool that we cannot write tasks for."""
-    if to is not None and to not in TARGETS:
-        raise TableError(f"--to {to!r} is unknown; choose {TARGETS[0]}")
+    if to not in (None, "label-studio"):
+        raise TableError(f"--to {to!r} is unknown; choose label-studio")
 
 
 def check_out_folder(out: Path, source: Path | None = None, *names: str) -> None:
@@ -234,19 +211,16 @@ def check_out_folder(out: Path, source: Path | None = None, *names: str) -> None
             raise TableError(f"{source} would be overwritten by {name}; use another --out")
 
 
-def parse_budget(text: str, option: str = "--budget", n_rows: int | None = None) -> float | int:
+def parse_budget(text: str, n_rows: int | None = None) -> float | int:
     """25 as a count, 0.1 or 10% as a share of the rows; `n_rows`, where it is known, is the largest count."""
-    message = f"{option} {text!r} must be a share from 0 to 1 (0.1), a percentage (10%) or a count (25)"
+    whole = text.lstrip("+-").isdigit()
     try:
-        if text.endswith("%"):
-            found: float | int = float(text[:-1]) / 100
-        else:
-            found = int(text) if text.lstrip("+-").isdigit() else float(text)
+        number: float | int = int(text) if whole else float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        raise TableError(message) from None
-    if isinstance(found, float) and not 0 <= found <= 1:
-        raise TableError(message)
-    if isinstance(found, int) and (found < 0 or (n_rows is not None and found > n_rows)):
+        number = -1.0
+    if not whole and not 0 <= number <= 1:
+        raise TableError(f"--budget {text!r} must be a share from 0 to 1 (0.1), a percentage (10%) or a count (25)")
+    if whole and (number < 0 or (n_rows is not None and number > n_rows)):
         most = "" if n_rows is None else f" and at most {n_rows:,}, the number of rows"
-        raise TableError(f"{option} {text} must be at least 0{most}")
-    return found
+        raise TableError(f"--budget {text} must be at least 0{most}")
+    return number

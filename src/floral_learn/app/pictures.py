@@ -1,7 +1,8 @@
-"""Pictures as a table: a folder with one folder per class, a .zip of one, or a table with a column of file names.
+"""Pictures as a table: a folder with one folder per class, a .zip of one, or a table with a column of pictures.
 
 A folder becomes a list of its pictures, a CSV file in the user's cache folder with the columns `file` and `label`; from
-there on it is a table like any other, whose rows are learned from by their pictures.
+there on it is a table like any other, whose rows are learned from by their pictures. Pictures inside a table become
+files in that cache. Pictures are also looked at whatever their label says: unreadable, blank, dark, odd, there twice.
 """
 
 from __future__ import annotations
@@ -10,32 +11,32 @@ import csv
 import hashlib
 import io
 import os
+import re
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from floral_learn.app.picture_checks import PictureProblem, look_at_pictures
-from floral_learn.app.tables.labels import as_labels
-from floral_learn.app.tables.source import table_suffix
+from floral_learn.app.tables.source import as_labels, open_source, picture_names, table_suffix
 from floral_learn.base import TableError
-from floral_learn.base.cells import csv_bytes
+from floral_learn.base.cells import short
 from floral_learn.base.estimator import Estimator
-from floral_learn.base.files import sha256, write_atomically
-from floral_learn.base.folders import user_cache
-from floral_learn.encoders.pictures import PICTURE_NAMES
+from floral_learn.base.files import sha256, user_cache, write_atomically
+from floral_learn.encoders.embedding import EmbeddingCache, Progress, embed
+from floral_learn.encoders.pictures import PICTURE_NAMES, picture_content, picture_digest, upright
 
 from .terminal import progress_bar, say
 
 FILE, LABEL = "file", "label"  # the columns of a list of pictures
-_SHOWN = 20  # problems that a command prints one by one; problems.csv has all
-_OTHER_FILE = "is no picture, by its name"
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+# Names that only a server or a store can open: addresses, and what Label Studio writes for files that it keeps.
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|/data/(upload|local-files)/")
 
 
 class GivenEmbeddings(TransformerMixin, Estimator):
@@ -79,10 +80,10 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
         source = _unpacked(source)
         if tables := [path for path in _files(source) if path.suffix.lower() in _ENDINGS]:
             if len(tables) > 1:
-                names = ", ".join(path.name for path in tables[:5])
-                raise TableError(f"{source.name} holds {len(tables)} tables ({names}); unpack it and name one")
+                some = ", ".join(path.name for path in tables[:5])
+                raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
             source = tables[0]
-    if source.is_dir() and not table_suffix(source):
+    if source.is_dir():
         listed, problems = list_folder(source, labelled)
         place = user_cache() / "pictures" / hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:12]
         place.mkdir(parents=True, exist_ok=True)
@@ -93,6 +94,13 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
         return table, replace(columns, **read, strays=tuple(problems))
     if columns.label is None and labelled:
         raise TableError("--label is missing: the label column; only a folder of pictures needs none")
+    if columns.image is not None and table_suffix(source) in (".parquet", ".pq"):
+        opened = open_source(source, None, None)
+        cells = opened.cells(opened.position(columns.image))
+        names = picture_names(cells) or []
+        inside = {name: cell["bytes"] for name, cell in zip(names, cells) if cell and cell["bytes"] is not None}
+        if inside:
+            columns = replace(columns, image_folder=_kept_inside(inside))
     if columns.image is not None and columns.image_folder is None:
         columns = replace(columns, image_folder=source.parent)
     return source, columns
@@ -116,7 +124,7 @@ def list_folder(folder: Path, labelled: bool = True) -> tuple[list[list[str]], l
         elif path.is_dir():
             problems.append((name, "is a link to a folder, which is not followed"))
         elif not path.name.lower().endswith(PICTURE_NAMES):
-            problems.append((name, _OTHER_FILE))
+            problems.append((name, "is no picture, by its name"))
         elif not path.resolve().is_relative_to(top):
             problems.append((name, "is a link out of the folder"))
         elif path.parent == folder and labelled:
@@ -152,19 +160,21 @@ def read_pictures(table: Any, columns: Any) -> Any:
     if columns.image not in table.features.columns:
         raise TableError(f"--image {columns.image!r} is no column with the names of pictures")
     files = ["" if name is None else str(name) for name in table.features[columns.image]]
+    table, files = _local(table, files, columns)
     with progress_bar("look at the pictures") as update:
         found = look_at_pictures(files, folder=columns.image_folder, progress=lambda done, of, _: update(done, of))
     bad = {problem.row: problem.detail for problem in found if problem.problem == "unreadable"}
-    columns.problems.extend(_problem_lines(files, columns.strays, found))
+    no_picture = "is no picture, by its name"
+    columns.problems.extend((f, "no picture" if why == no_picture else "left out", why) for f, why in columns.strays)
+    for row, problem, detail, other in found:
+        columns.problems.append((files[row], problem, detail + ("" if other < 0 else f" as {files[other]}")))
     _tell(columns.problems, columns.skip_unreadable)
-    keep = np.array([row for row in range(len(files)) if row not in bad], dtype=int)
     if bad:
-        table = _some_rows(table, keep)
-        files = [files[row] for row in keep]
+        keep = np.array([row for row in range(len(files)) if row not in bad], dtype=int)
+        table, files = _some_rows(table, keep), [files[row] for row in keep]
     if table.ids is None:
         table = replace(table, ids=np.array(files, dtype=object))
     if table.encoder is not None:
-        table.encoder.vectors = table.encoder.vectors[keep]
         return table
     encoder = ImageEncoder(size=columns.image_size, column=columns.image, folder=str(columns.image_folder))
     with progress_bar("pictures into numbers") as update:
@@ -172,9 +182,20 @@ def read_pictures(table: Any, columns: Any) -> Any:
     return replace(table, encoder=encoder)
 
 
-def problems_file(columns: Any) -> bytes:
-    """What was found about pictures as problems.csv: file, problem, detail."""
-    return csv_bytes(["file", "problem", "detail"], [list(line) for line in columns.problems])
+def _local(table: Any, files: list[str], columns: Any) -> tuple[Any, list[str]]:
+    """The rows whose pictures are files of this machine, and their names; others are one line."""
+    away = np.array([bool(_REMOTE.match(name)) for name in files])
+    if not away.any():
+        return table, files
+    said = f"{away.sum():,} of {len(files):,} pictures are not on this machine, such as {short(files[away.argmax()])}"
+    if not columns.skip_unreadable:
+        raise TableError(f"{said}: nothing is fetched; download them, or leave them out with --skip-unreadable")
+    say(f"  left out: {said}")
+    columns.problems.extend((name, "left out", "is not on this machine") for name in np.array(files)[away].tolist())
+    if away.all():
+        raise TableError("no row with a picture is left")
+    rows = np.flatnonzero(~away)
+    return _some_rows(table, rows), [files[row] for row in rows]
 
 
 def read_embeddings(path: Path, n: int) -> np.ndarray:
@@ -192,35 +213,26 @@ def read_embeddings(path: Path, n: int) -> np.ndarray:
     return found.astype(np.float32)
 
 
-def _problem_lines(
-    files: list[str], strays: tuple[tuple[str, str], ...], found: list[PictureProblem]
-) -> list[tuple[str, str, str]]:
-    lines = [(name, "no picture" if why == _OTHER_FILE else "left out", why) for name, why in strays]
-    for problem in found:
-        other = "" if problem.other < 0 else f" as {files[problem.other]}"
-        lines.append((files[problem.row], problem.problem, problem.detail + other))
-    return lines
-
-
-def _tell(problems: list[tuple[str, str, str]], skip: bool) -> None:
-    """Say what cannot be used, a line each, and stop unless it is to be left out; count the rest."""
+def _tell(problems: list[tuple[str, str, str]], skip: bool, most: int = 20) -> None:
+    """Say what cannot be used, a line for each of the first, and stop unless it is to be left out; count the rest."""
     useless = [line for line in problems if line[1] in ("left out", "unreadable")]
-    for name, _, why in useless[:_SHOWN]:
+    for name, _, why in useless[:most]:
         say(f"  {name} {why}", err=not skip)
-    if len(useless) > _SHOWN:
-        say(f"  and {len(useless) - _SHOWN:,} more", err=not skip)
+    if len(useless) > most:
+        say(f"  and {len(useless) - most:,} more", err=not skip)
     if useless and not skip:
         raise TableError(f"{len(useless):,} files cannot be used; --skip-unreadable goes on without them")
-    kinds = [kind for _, kind, _ in problems if kind not in ("left out", "unreadable")]
-    counts = [f"{kind} {kinds.count(kind):,}" for kind in sorted(set(kinds))]
+    counts = Counter(kind for _, kind, _ in problems if kind not in ("left out", "unreadable"))
     if counts:
-        say(f"  files to look at: {', '.join(counts)}")
+        say(f"  files to look at: {', '.join(f'{kind} {n:,}' for kind, n in sorted(counts.items()))}")
 
 
 def _some_rows(table: Any, keep: np.ndarray) -> Any:
     """Some rows of a table; a copy with new labels still has all rows of its file."""
     columns = {name: getattr(table, name) for name in ("labels", "ids", "groups", "weights", "trusted", "rows")}
     some = {name: None if values is None else values[keep] for name, values in columns.items()}
+    if table.encoder is not None:
+        table.encoder.vectors = table.encoder.vectors[keep]
     return replace(table, features=table.features.iloc[keep].reset_index(drop=True), **some)
 
 
@@ -240,18 +252,161 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _unpacked(path: Path) -> Path:
     """The files of a .zip in the user's cache folder, where they stay: pages and later commands show them."""
-    try:
-        place = user_cache() / "pictures" / sha256(path)[:16] / path.stem
-        if place.is_dir():
-            return place
+
+    def unpack(part: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             size, free = sum(member.file_size for member in archive.infolist()), shutil.disk_usage(path.parent).free
             if size > free / 2:
                 raise TableError(f"{path} unpacks to {size:,} bytes, and {free:,} are free; unpack it yourself")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            part = place.with_name(f"{place.name}.{os.getpid()}.part")
             archive.extractall(part)  # zipfile keeps names inside and writes no links
-            part.rename(place)
+
+    try:
+        return _kept(sha256(path), path.stem, unpack)
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise TableError(f"{path} is no readable .zip file ({error})") from None
+
+
+def _kept_inside(pictures: dict[str, bytes]) -> Path:
+    """Pictures that lie inside a table as files of these names in the user's cache folder."""
+    digest = hashlib.sha256()
+    for name, content in pictures.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+
+    def write(part: Path) -> None:
+        part.mkdir()
+        for name, content in pictures.items():
+            (part / name).write_bytes(content)
+
+    return _kept(digest.hexdigest(), "pictures", write)
+
+
+def _kept(digest: str, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of the user's cache that `make` fills once; whoever stops on the way leaves none."""
+    place = user_cache() / "pictures" / digest[:16] / name
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f"{name}.{os.getpid()}.part")
+        make(part)
+        part.rename(place)
     return place
+
+
+class PictureProblem(NamedTuple):
+    """One finding: the row, what it is, in words why, and the other row of a pair (-1 for none)."""
+
+    row: int
+    problem: str
+    detail: str
+    other: int = -1
+
+
+def look_at_pictures(
+    pictures: Any,
+    *,
+    folder: Any = None,
+    blank: float = 0.01,
+    dark: float = 0.15,
+    times: float = 5.0,
+    alike: float = 0.99,
+    cache: Any = True,
+    progress: Progress | None = None,
+) -> list[PictureProblem]:
+    """List pictures that cannot be read, or are blank, dark, of an odd size or shape, or duplicates.
+
+    Parameters
+    ----------
+    pictures : list, Series or array
+        As for `ImageEncoder`.
+    folder : path, optional
+        Where relative paths begin.
+    blank : float, default=0.01
+        Standard deviation of the grey values, of 0 to 1, up to which a picture shows nothing.
+    dark : float, default=0.15
+        Grey value below which 95 % of a dark picture's pixels lie.
+    times : float, default=5.0
+        How many times larger, smaller or more oblong than the median an odd picture is.
+    alike : float, default=0.99
+        Correlation of two sketches of 16 x 16 grey values from which pictures count as near duplicates. Of 300 small
+        photographs 95 % of the copies lie above it that are twice as large or JPEG of quality 50, and no two of 1,500
+        different ones.
+    cache : bool or path, default=True
+        Whether what was measured is kept, as in `ImageEncoder`.
+    progress : callable(done, total, seconds_left), optional
+        Told how much is done.
+
+    Returns
+    -------
+    list of PictureProblem
+        By row; ``problem`` is "unreadable", "blank", "dark", "size", "shape", "duplicate" or "near duplicate".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.app.pictures import look_at_pictures
+    >>> rng = np.random.default_rng(0)
+    >>> pictures = rng.integers(0, 256, (4, 16, 16, 3)).astype(np.uint8)
+    >>> pictures[1], pictures[3] = 0, pictures[2]
+    >>> [(found.row, found.problem) for found in look_at_pictures(pictures, cache=False)]
+    [(1, 'blank'), (3, 'duplicate')]
+    """
+    top = None if folder is None else Path(folder)
+    items = pictures if isinstance(pictures, np.ndarray) else list(pictures)
+    names: dict[int, str] = {}
+
+    def digest(row: int) -> str:
+        names[row] = picture_digest(picture_content(items[row], top))
+        return names[row]
+
+    place = None if isinstance(cache, bool) else Path(cache)
+    facts, unreadable = embed(
+        range(len(items)),
+        digest=digest,
+        read=lambda row: _measured(picture_content(items[row], top)),
+        compute=np.stack,
+        cache=None if cache is False else EmbeddingCache("facts", place),
+        batch_size=64,
+        progress=progress,
+    )
+    found = [PictureProblem(row, "unreadable", why) for row, why in unreadable.items()]
+    rows = [row for row in range(len(items)) if row not in unreadable]
+    if not rows:
+        return sorted(found)
+    width, height, spread, light = facts[rows, :4].T
+    side, shape = np.log(width * height) / 2, np.abs(np.log(width / height))
+    sizes = [f"{w:.0f} x {h:.0f} pixels" for w, h in zip(width, height, strict=True)]
+    kinds = {
+        "blank": (spread <= blank, ["one colour all over"] * len(rows)),
+        "dark": ((light < dark) & (spread > blank), ["nearly black"] * len(rows)),
+        "size": (np.abs(side - np.median(side)) > np.log(times), sizes),
+        "shape": (shape - np.median(shape) > np.log(times), sizes),
+    }
+    for kind, (holds, words) in kinds.items():
+        found += [PictureProblem(rows[i], kind, words[i]) for i in np.flatnonzero(holds)]
+    twins = _twins(facts[rows, 4:], [names[row] for row in rows], alike, blank)
+    found += [PictureProblem(rows[i], problem, why, rows[other]) for i, other, problem, why in twins]
+    return sorted(found)
+
+
+def _measured(content: Any, grid: int = 16) -> np.ndarray:
+    """Width, height, spread, a high quantile, and a grey sketch of a picture, (4 + grid^2,)."""
+    image, size = upright(content, 8 * grid)
+    image = image.convert("L")
+    grey = np.asarray(image, dtype=np.float32) / 255
+    sketch = np.asarray(image.resize((grid, grid), resample=4), dtype=np.float32) / 255  # box
+    return np.array([*size, grey.std(), np.quantile(grey, 0.95), *sketch.ravel()], dtype=np.float32)
+
+
+def _twins(sketches: np.ndarray, names: list[str], alike: float, blank: float) -> Iterator[tuple[int, int, str, str]]:
+    """Each picture that an earlier one repeats, once; blank ones are all alike and left out."""
+    first: dict[str, int] = {}
+    centred = sketches - sketches.mean(axis=1, keepdims=True)
+    telling = centred.std(axis=1) > blank
+    centred /= np.where(telling, np.linalg.norm(centred, axis=1), 1)[:, None]
+    for i, name in enumerate(names):
+        if name in first:
+            yield i, first[name], "duplicate", "the same file content"
+            continue
+        first[name] = i
+        near = np.flatnonzero((centred[:i] @ centred[i] >= alike) & telling[:i])
+        if telling[i] and len(near):
+            yield i, int(near[0]), "near duplicate", "looks the same"

@@ -42,15 +42,15 @@ def predict(
     # The column of names may be one that the model was trained on.
     pictures = isinstance(encoder, ImageEncoder)
     if pictures:
-        source, columns = columns.find(source, labelled=False)
+        source, columns = replace(columns, image=encoder.column).find(source, labelled=False)
         # a file from a stranger names no folder to read from or to write to
-        place = {"folder": str(columns.image_folder or source.parent), "cache": True}
-        encoder.set_params(**place, column=columns.image or encoder.column)
+        encoder.set_params(folder=str(columns.image_folder or source.parent), cache=True, column=columns.image)
     table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
     if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
         encoder.vectors = read_embeddings(columns.embeddings, len(table))
-    named = columns.row_id or (encoder.column if pictures else None)
-    ids = None if named is None else [text or "" for text in table.column(named)]
+    ids = table.features[encoder.column].tolist() if pictures else None
+    if columns.row_id is not None:
+        ids = table.column(columns.row_id)
     try:
         content = predictions(model, table.features, ids)
     except TableError as error:
@@ -59,7 +59,7 @@ def predict(
     say(f"wrote {len(table):,} predictions to {out}")
 
 
-def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
+def predictions(model: Any, features: Any, ids: list[str | None] | None) -> bytes:
     """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
     import numpy as np
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from typing import Any
 import typer
 
 FAILED, WRONG, STOPPED = 1, 2, 130
-MOST_CHARACTERS = 600  # of a message: some libraries print whole arrays
-_WARNINGS_MODULE = ("warnings", "_py_warnings")  # where Python's own frames of a warning are
 
 
 def say(line: str = "", *, err: bool = False) -> None:
@@ -33,10 +31,15 @@ def say(line: str = "", *, err: bool = False) -> None:
     if stream.isatty():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         width = max(shutil.get_terminal_size().columns, 20)
-        line = textwrap.fill(
-            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, tabsize=2
-        )
+        whole = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        line = whole.fill(line)
     typer.echo(line, err=err)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print what was found on the way, a line each."""
+    for note in notes:
+        say(f"  {note}")
 
 
 @contextmanager
@@ -50,26 +53,10 @@ def progress_bar(what: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None, visible=False)
 
-        def update(done: float, total: float = 1.0, what: str | None = None) -> None:
+        def update(done: float, total: float | None = 1.0, what: str | None = None) -> None:
             bar.update(task, completed=done, total=total, description=what, visible=True)
 
         yield update
-
-
-@contextmanager
-def step(what: str) -> Iterator[None]:
-    """Show what is being done: a line with the running time on a terminal, a plain line elsewhere."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        say(f"  {what} ...")
-        yield
-        return
-    with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:
-        bar.add_task(what, total=None)
-        yield
 
 
 def one_line(command: str, stopped: str = "stopped; nothing was written") -> Callable[[Callable[..., None]], Any]:
@@ -110,17 +97,16 @@ def _say_what_is_unfinished(command: str, arguments: dict[str, Any]) -> None:
     """One line for each input that belongs to files of another command of which not all are there."""
     from floral_learn.base.files import unfinished
 
-    given = [value for name, value in arguments.items() if name != "out"]
-    paths = [path for value in given for path in (value if isinstance(value, list | tuple) else [value])]
-    lines = [unfinished(path) for path in paths if isinstance(path, Path) and path.is_file()]
-    for line in dict.fromkeys(line for line in lines if line):
-        say(f"{command}: note: {line}", err=True)
+    paths = [path for name, path in arguments.items() if name != "out" and isinstance(path, Path) and path.is_file()]
+    for line in dict.fromkeys(map(unfinished, paths)):
+        if line:
+            say(f"{command}: note: {line}", err=True)
 
 
-def fail(command: str, message: str, code: int = WRONG) -> None:
-    """One line on stderr, and the exit code."""
+def fail(command: str, message: str, code: int = WRONG, most: int = 600) -> None:
+    """One line of at most so many characters on stderr (some libraries print whole arrays), and the exit code."""
     text = "".join(c if c.isprintable() else " " for c in " ".join(message.split()))
-    say(f"{command}: {text[:MOST_CHARACTERS]}{'...' if len(text) > MOST_CHARACTERS else ''}", err=True)
+    say(f"{command}: {text[:most]}{'...' if len(text) > most else ''}", err=True)
     raise typer.Exit(code) from None
 
 
@@ -163,6 +149,6 @@ def own_warnings_only(command: str) -> Iterator[None]:
 def _warned_by_us() -> bool:
     """Whether the code that called ``warnings.warn`` is of this package, wherever its stacklevel points."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _WARNINGS_MODULE:
+    while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):
         frame = frame.f_back
     return frame is not None and str(frame.f_globals.get("__name__")).startswith("floral_learn.")

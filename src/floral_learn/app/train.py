@@ -9,10 +9,8 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
-from floral_learn.app.terminal import one_line, say, step
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
-
-HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
 
 def register(app: typer.Typer) -> None:
@@ -55,8 +53,7 @@ def train(
         parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
     say(f"{n:,} rows; {classes_in_words(table.labels)}")
     model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
-    for line in (*table.notes, *model.named_steps["columns"].notes_):
-        say(f"  {line}")
+    say_notes([*table.notes, *model.named_steps["columns"].notes_])
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
@@ -120,18 +117,18 @@ def fit(
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
-    with step("columns into numbers"):
-        X = encoder.fit_transform(table.features)
+    say("  columns into numbers ...")
+    X = encoder.fit_transform(table.features)
     given = table.labels
     if table.groups is not None:
-        with step("weigh the labels by who gave them"):
-            table = labels_from_annotators(table, X, seed)
+        say("  weigh the labels by who gave them ...")
+        table = labels_from_annotators(table, X, seed)
     checked = "not checked on held-out rows"
     if held_out:
-        with step("check on held-out rows"):
-            checked = check(X, table.labels, clone(classifier), seed, per_row, given)
-    with step(f"fit on {len(table):,} rows"):
-        classifier.fit(X, table.labels, **per_row)
+        say("  check on held-out rows ...")
+        checked = check(X, table.labels, clone(classifier), seed, per_row, given)
+    say(f"  fit on {len(table):,} rows ...")
+    classifier.fit(X, table.labels, **per_row)
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
 
 
@@ -155,16 +152,26 @@ def labels_from_annotators(table: Any, X: Any, seed: int) -> Any:
     return replace(table, labels=found.labels)
 
 
-def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any], given: Any) -> str:
+def check(
+    X: Any,
+    labels: Any,
+    classifier: Any,
+    seed: int,
+    per_row: dict[str, Any],
+    given: Any,
+    share: float = 0.2,
+    most_test: int = 2000,
+    most_train: int = 4000,
+) -> str:
     """Held-out accuracy against the most frequent class; where `labels` differ from `given`, on either, by name."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
     classes, counts = np.unique(labels, return_counts=True)
-    n_test = min(int(HELD_OUT * len(labels)), MOST_HELD_OUT)
+    n_test = min(int(share * len(labels)), most_test)
     if counts.min() < 5 or n_test < max(len(classes), 10):
         return "too few rows per class to check on held-out ones"
-    n_train = min(len(labels) - n_test, MOST_CHECK_ROWS)
+    n_train = min(len(labels) - n_test, most_train)
     train, test = train_test_split(
         np.arange(len(labels)), train_size=n_train, test_size=n_test, stratify=labels, random_state=seed
     )

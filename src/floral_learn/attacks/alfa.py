@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import SVC
 
-from .base import Choice, Problem
-from .search import SVMAttack, Try, best_of, check_whole, flipped
-from .surrogates import SVMSettings, class_scores, fit_dual, fresh, margins
+from .base import Choice, Problem, SVMAttack, Try, best_of, check_whole, flipped
+from .surrogates import class_scores, fit_dual, fresh, margins, svm_gram
 
 
 @dataclass
@@ -97,8 +96,8 @@ def _flip_gap(signs: np.ndarray, values: np.ndarray) -> np.ndarray:
 class _SVMVictim:
     """Tainted labels -> (f on the rows, 1/2 |w|^2), on one Gram matrix."""
 
-    def __init__(self, settings: SVMSettings, X: np.ndarray) -> None:
-        self.C, self.gram = settings.C, settings.gram(X)
+    def __init__(self, svm: Any, X: np.ndarray) -> None:
+        self.C, self.gram = svm.C, svm_gram(svm, X)
 
     def __call__(self, signs: np.ndarray) -> tuple[np.ndarray, float]:
         fit = fit_dual(self.gram, signs, self.C)
@@ -122,5 +121,5 @@ class _AnyVictim:
 
 def _victim(attack: Alfa, problem: Problem) -> Any:
     if attack.surrogate is None or (type(attack.surrogate) is SVC and attack.surrogate.class_weight is None):
-        return _SVMVictim(SVMSettings.of(attack), problem.X)
+        return _SVMVictim(attack.svm, problem.X)
     return _AnyVictim(attack.surrogate, problem)

@@ -13,12 +13,11 @@ from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.game import Game, step_schedule
 from floral_learn.game.gram import DENSE_ROWS
-from floral_learn.game.kernels import Kernel, resolve_gamma
+from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
 
-from .base import Choice, Problem
-from .search import SVMAttack, Try, best_of, check_one_of, check_whole, flipped
-from .surrogates import SVMSettings, fit_dual
+from .base import Choice, Problem, SVMAttack, Try, best_of, check_whole, flipped
+from .surrogates import fit_dual, svm_gram, svm_kernel
 
 BATCH = 25  # proposals that are solved at once: columns of the same products
 
@@ -46,10 +45,6 @@ class AlfaTilt(SVMAttack):
         Random proposals (2,000 in the original).
     beta1, beta2 : float, default=0.1
         Weights of s and q.
-    random_svm : {"signed", "unsigned"}, default="signed"
-        ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
-        of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
-        proposals favour rows of one class in dense regions.
     gram : {"auto", "dense", "low_rank"}, default="auto"
         How the kernel matrix is held.
     rank : int, default=256
@@ -75,7 +70,6 @@ class AlfaTilt(SVMAttack):
     n_restarts: int = 100
     beta1: float = 0.1
     beta2: float = 0.1
-    random_svm: str = "signed"
     gram: str = "auto"
     rank: int = 256
 
@@ -85,7 +79,8 @@ class AlfaTilt(SVMAttack):
         if self.surrogate is not None and not isinstance(self.surrogate, SVC):
             raise ValueError(f"surrogate={self.surrogate!r} has no hyperplane to tilt: alfa-tilt needs an SVC")
         check_whole(self, n_restarts=1)
-        check_one_of(self, random_svm=("signed", "unsigned"), gram=("auto", "dense", "low_rank"))
+        if self.gram not in ("auto", "dense", "low_rank"):
+            raise ValueError(f"gram={self.gram!r} must be one of 'auto', 'dense', 'low_rank'")
         low_rank = self.gram == "low_rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
         svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
         best, worth = best_of(problem, self._proposals(problem, svm), self.n_restarts)
@@ -99,10 +94,10 @@ class AlfaTilt(SVMAttack):
         # alpha / C - beta1 s, the part of the ranking that all proposals share
         base = np.abs(svm.beta) / svm.C - self.beta1 * _normalised(signs * svm.values)
         for start in range(0, self.n_restarts, BATCH):
-            # a hyperplane that knows nothing of the data: duals at random in [0, C]
+            # A hyperplane that knows nothing of the data: random labels, and duals in [0, C]. The authors' library
+            # leaves the labels out, so that all proposals favour rows of one class in dense regions.
             duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
-            if self.random_svm == "signed":
-                duals *= rng.choice([-1.0, 1.0], size=duals.shape)
+            duals *= rng.choice([-1.0, 1.0], size=duals.shape)
             scores = [self.beta2 * _normalised(signs * values) - base for values in svm.product(duals.T).T]
             flips = [problem.constraints.best(ranking, problem.flips) for ranking in scores]
             cosines = svm.cosines(flipped(signs, -signs, flips))
@@ -113,8 +108,7 @@ class _DenseSVM:
     """Exact fits by libsvm on the whole Gram matrix, one proposal at a time."""
 
     def __init__(self, attack: AlfaTilt, problem: Problem) -> None:
-        settings = SVMSettings.of(attack)
-        self.C, self.gram = settings.C, settings.gram(problem.X)
+        self.C, self.gram = attack.svm.C, svm_gram(attack.svm, problem.X)
         fit = fit_dual(self.gram, problem.signs, self.C)
         self.beta, self.values, self.norm = fit.beta, fit.values, np.sqrt(fit.squared_norm)
         self.image, self.note = fit.values - fit.intercept, f"dense, {len(self.gram):,} rows"
@@ -133,12 +127,10 @@ class _LowRankSVM:
     """Batches of duals on K ~ F F': all proposals of a batch are columns of the same products."""
 
     def __init__(self, attack: AlfaTilt, problem: Problem) -> None:
-        settings = SVMSettings.of(attack)
-        gamma = resolve_gamma(settings.gamma, problem.X)
-        kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0)
+        kernel = Kernel(**svm_kernel(attack.svm, problem.X))
         if not kernel.definite:
-            raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
-        self.C, self.gram = settings.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+            raise ValueError(f"kernel={kernel.name!r} may be indefinite: use gram='dense'")
+        self.C, self.gram = attack.svm.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
         # labels do not change the eigenvalues of diag(y) K diag(y): one step serves all proposals
         self.step, self.note = 1.0 / self.gram.lambda_max(centred=True), self.gram.describe()
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
@@ -156,13 +148,8 @@ class _LowRankSVM:
 
     def _duals(self, signs: np.ndarray, tol: float, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Signed duals (n, c) and biases (c,) for each column of labels."""
-        game = Game(
-            self.gram,
-            (signs > 0).astype(int),
-            np.full(len(signs), self.C),
-            step_schedule(self.step, rounds),
-        )
-        found = minimise(game, tol)
+        steps = step_schedule(self.step, rounds)
+        found = minimise(Game(self.gram, (signs > 0).astype(int), np.full(len(signs), self.C), steps), tol)
         return found.weights, found.bias
 
 

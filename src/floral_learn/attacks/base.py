@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from html import escape
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,24 +68,6 @@ class VictimEffect(Shown):
         changed = f"{self.changed:,} of {self.n_test:,}"
         facts = {name: f"{before:.3f} -> {after:.3f}" for name, (before, after) in moves.items()}
         return {"victim": self.victim, **facts, "predictions changed": changed}
-
-
-def victim_effect(
-    victim: Any, X: Any, before: np.ndarray, after: np.ndarray, X_test: Any, y_test: Any, random_state: Any
-) -> VictimEffect:
-    """Train a copy of ``victim`` on each labelling of X and compare the two on test rows with clean labels."""
-    model, truth = fresh(victim, generator(random_state)), np.asarray(align(X_test, y_test, ("X_test", "y_test")))
-    told, fooled = (np.asarray(model.fit(X, labels).predict(X_test)) for labels in (before, after))
-    if truth.shape != told.shape:
-        raise ValueError(f"y_test has shape {truth.shape}, X_test {told.shape[0]} rows")
-    hits = told == truth, fooled == truth
-    recalls = {
-        label: (float(hits[0][truth == label].mean()), float(hits[1][truth == label].mean()))
-        for label in np.unique(truth).tolist()
-    }
-    changed = int((told != fooled).sum())
-    scores = float(hits[0].mean()), float(hits[1].mean())
-    return VictimEffect(type(victim).__name__, *scores, changed, len(truth), recalls)
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +134,17 @@ class PoisonResult:
         """
         if self.before is None:
             raise ValueError("this result does not hold the labels before the attack; make it with poison()")
-        return victim_effect(victim, X, self.before, self.y, X_test, y_test, random_state)
+        model, truth = fresh(victim, generator(random_state)), np.asarray(align(X_test, y_test, ("X_test", "y_test")))
+        before, after = (np.asarray(model.fit(X, labels).predict(X_test)) for labels in (self.before, self.y))
+        if truth.shape != before.shape:
+            raise ValueError(f"y_test has shape {truth.shape}, X_test {before.shape[0]} rows")
+        hits = before == truth, after == truth
+        recalls = {
+            label: (float(hits[0][truth == label].mean()), float(hits[1][truth == label].mean()))
+            for label in np.unique(truth).tolist()
+        }
+        scores = float(hits[0].mean()), float(hits[1].mean())
+        return VictimEffect(type(victim).__name__, *scores, int((before != after).sum()), len(truth), recalls)
 
 
 @dataclass(frozen=True)
@@ -332,3 +325,58 @@ class RankingAttack(LabelAttack):
         indices = problem.constraints.best(scores, problem.flips, ties)
         codes = problem.constraints.new_codes(indices, problem.rng, preference)
         return Choice(indices, codes, scores)
+
+
+@dataclass
+class SVMAttack(LabelAttack):
+    """An attack on an SVM of two classes, with the parameters of ``sklearn.svm.SVC`` or of a `surrogate`."""
+
+    _: KW_ONLY
+    C: float = 1.0
+    kernel: str = "rbf"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    surrogate: Any = None
+
+    multiclass: ClassVar[bool] = False
+    accept_sparse: ClassVar[bool] = False
+
+    @property
+    def svm(self) -> Any:
+        """What holds the SVM's parameters: the attack itself or its surrogate."""
+        return self if self.surrogate is None else self.surrogate
+
+
+@dataclass(frozen=True)
+class Try:
+    """A set of rows to flip, its ranking of all rows (n,), and what it is worth to the attacker."""
+
+    worth: float
+    indices: np.ndarray
+    scores: np.ndarray
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def best_of(problem: Problem, tries: Iterable[Try], total: int) -> tuple[Try, np.ndarray]:
+    """Return the first of the tries that are worth most, and what each was worth, (total,)."""
+    found: list[Try] = []
+    for one in tries:
+        found.append(one)
+        problem.progress(len(found), total)
+    worth = np.array([one.worth for one in found])
+    return found[int(worth.argmax())], worth
+
+
+def check_whole(attack: LabelAttack, **least: int) -> None:
+    """Refuse parameters that are not whole numbers from the given least ones on."""
+    for name, lowest in least.items():
+        value = getattr(attack, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {lowest}")
+
+
+def flipped(labels: np.ndarray, other: np.ndarray, sets: Iterable[np.ndarray]) -> np.ndarray:
+    """Return labels (n, sets): of each set of rows the label in `other`, of all further rows that in `labels`."""
+    changed = [np.where(np.isin(np.arange(len(labels)), rows), other, labels) for rows in sets]
+    return np.stack(changed, axis=1)

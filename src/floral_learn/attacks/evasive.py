@@ -1,15 +1,12 @@
 """An attack on whoever asks questions: many small groups of flips, where few questions are asked."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .base import Problem, RankingAttack
+from .base import Problem, RankingAttack, check_whole
 
 
 @dataclass
@@ -17,16 +14,13 @@ class Evasive(RankingAttack):
     """Flip many small groups of neighbouring rows of one class, so that no answer says much about other rows.
 
     A reviewer who finds a flipped region has found all of it. Groups of a few rows, spread over the data, have to be
-    found one by one, and inside a group each wrong label is borne out by its neighbours. With a `strategy` the groups
-    start at the rows that it asks about least. New classes are drawn at random. Cost: one search for neighbours.
+    found one by one, and inside a group each wrong label agrees with its neighbours. New classes are drawn at random.
+    Cost: one search for neighbours.
 
     Parameters
     ----------
     group_size : int, default=5
         Rows per group.
-    strategy : callable, optional
-        What the reviewer does, ``strategy(X, y) -> (n,)``: how likely each row is to be asked about. By default every
-        row is as likely as any other.
 
     Notes
     -----
@@ -43,33 +37,20 @@ class Evasive(RankingAttack):
     """
 
     group_size: int = 5
-    strategy: Callable[[Any, np.ndarray], np.ndarray] | None = None
 
     name: ClassVar[str] = "evasive"
 
     def _choose(self, problem: Problem) -> Any:
         choice = super()._choose(problem)
-        groups = -(-problem.flips // self.group_size)
-        return type(choice)(choice.indices, choice.codes, choice.scores, None, {"groups": groups})
+        return replace(choice, details={"groups": -(-problem.flips // self.group_size)})
 
     def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
-        if not isinstance(self.group_size, int | np.integer) or self.group_size < 1:
-            raise ValueError(f"group_size={self.group_size!r} must be an integer of at least 1")
-        seeds = self._seeds(problem)
+        check_whole(self, group_size=1)
+        seeds = problem.rng.permutation(len(problem.y))
         order = grouped(problem.X, problem.y, seeds, int(self.group_size))
         scores = np.empty(len(order))
         scores[order] = -np.arange(len(order), dtype=float)
         return scores, None
-
-    def _seeds(self, problem: Problem) -> np.ndarray:
-        """All rows, those at which a group should start first."""
-        order = problem.rng.permutation(len(problem.y))
-        if self.strategy is None:
-            return order
-        asked = np.asarray(self.strategy(problem.X, problem.classes[problem.y]), dtype=float)
-        if asked.shape != (len(problem.y),) or not np.isfinite(asked).all():
-            raise ValueError(f"strategy must return one finite number per row, and returned shape {asked.shape}")
-        return order[np.argsort(asked[order], kind="stable")]
 
 
 def grouped(X: Any, codes: np.ndarray, seeds: np.ndarray, size: int) -> np.ndarray:

@@ -15,15 +15,13 @@ from sklearn.svm import SVC
 from floral_learn.game.kernels import resolve_gamma
 from floral_learn.labels.rows import MOST_VALUES
 
-from .base import Choice, LabelAttack, Problem
+from .base import Choice, LabelAttack, Problem, check_whole
 from .constraints import flipped_first
-from .search import check_one_of, check_whole
-from .surrogates import SVMSettings, class_scores, fresh, margins
+from .surrogates import class_scores, fresh, margins, svm_gram
 
 Candidate = tuple[int, int]
 # (fitted model, its class scores on the validation rows, codes, candidates, y_val) -> estimated loss per candidate
 Screen = Callable[[Any, np.ndarray, np.ndarray, Sequence[Candidate], np.ndarray], np.ndarray]
-RIDGE = 1.0  # of the stand-in: the prior variance of a label is that of its noise
 
 
 @dataclass
@@ -34,10 +32,10 @@ class LabelFlipping(LabelAttack):
     are decided by the mean hinge loss on the same rows. Each row is flipped at most once. With more
     classes every other class of every row is a candidate. Paudice, Munoz-Gonzalez and Lupu, 2018.
 
-    Cost, in fits of the surrogate, for n candidate rows and k flips: ``mode="exact"`` k * n (each other
-    class counts), ``mode="fast"`` ``n_first`` + k * ``n_check``. The fast mode estimates the loss after every flip
-    (the SVM's own optimality conditions for an ``SVC``, ridge regression for other classifiers), and retrains
-    only for the ``n_check`` most promising.
+    Cost: ``n_first`` + k * ``n_check`` fits of the surrogate for k flips. The loss after every flip is estimated (by
+    the SVM's own optimality conditions for an ``SVC``, ridge regression for other classifiers), and only the
+    ``n_check`` most promising are retrained for. With ``n_check`` and ``n_first`` of at least n every flip is, as
+    published.
 
     Parameters
     ----------
@@ -48,14 +46,10 @@ class LabelFlipping(LabelAttack):
         draw) plays that part: these rows still may be flipped, but their given labels measure the error.
     validation_fraction : float, default=0.3
         See above.
-    objective : {"error", "loss"}, default="error"
-        ``"error"``, as published, or ``"loss"``: the hinge loss first, a smoother guide.
-    mode : {"fast", "exact"}, default="fast"
-        Whether every candidate is retrained for.
     n_check : int, default=10
-        Flips retrained for in each step of the fast mode.
+        Flips retrained for in each step.
     n_first : int, default=500
-        The same in its first step.
+        The same in the first step.
     n_jobs : int or None
         Parallel fits, as in joblib.
 
@@ -79,8 +73,6 @@ class LabelFlipping(LabelAttack):
     X_val: Any = None
     y_val: Any = None
     validation_fraction: float = 0.3
-    objective: str = "error"
-    mode: str = "fast"
     n_check: int = 10
     n_first: int = 500
     n_jobs: int | None = None
@@ -88,12 +80,11 @@ class LabelFlipping(LabelAttack):
     name: ClassVar[str] = "lfa"
 
     def _choose(self, problem: Problem) -> Choice:
-        check_one_of(self, mode=("fast", "exact"), objective=tuple(MEASURES))
         check_whole(self, n_check=1, n_first=1)
         X_val, y_val = self._validation(problem)
         model = fresh(SVC() if self.surrogate is None else self.surrogate, problem.rng)
-        trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes), self.objective)
-        screen = make_screen(model, problem.X, X_val, len(problem.classes), self.objective)
+        trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes))
+        screen = make_screen(model, problem.X, X_val, len(problem.classes))
         # each row is tried with every other class, unless a flip matrix has drawn one
         targets = self._targets(problem)
         codes, current = problem.y.copy(), trainer.fit(problem.y)
@@ -110,15 +101,13 @@ class LabelFlipping(LabelAttack):
                 last = np.full(len(codes), -np.inf)
                 np.maximum.at(last, [row for row, _ in candidates], estimates)
                 scores = np.where(np.isfinite(last), last, scores)
-                if self.mode == "fast":
-                    candidates = self._shortlist(candidates, estimates, measured)
+                candidates = self._shortlist(candidates, estimates, measured)
                 trials = parallel(delayed(trainer.try_one)(codes, candidate) for candidate in candidates)
                 fits += len(candidates)
                 for candidate, trial in zip(candidates, trials, strict=True):
                     # the second measure only breaks ties of the first
-                    gain = np.subtract(trial.harm, current.harm)
-                    measured[candidate] = gain[0] + 1e-3 * gain[1]
-                winner = max(range(len(trials)), key=lambda j: trials[j].harm)
+                    measured[candidate] = trial.error - current.error + 1e-3 * (trial.loss - current.loss)
+                winner = max(range(len(trials)), key=lambda j: (trials[j].error, trials[j].loss))
                 current, (row, codes[row]) = trials[winner], candidates[winner]
                 flipped.append(row)
                 history.append(current.error)
@@ -191,12 +180,10 @@ def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
 
 
 class _Trial(NamedTuple):
-    """A retrained surrogate: its validation error, what is maximised (error and loss, or the other way round), the
-    model, and its class scores on the validation rows.
-    """
+    """A retrained surrogate: its error and hinge loss on the validation rows, the model, its class scores there."""
 
     error: float
-    harm: tuple[float, float]
+    loss: float
     model: Any
     scores: np.ndarray
 
@@ -210,7 +197,6 @@ class _Trainer:
     X_val: Any
     y_val: np.ndarray
     n_classes: int
-    objective: str
 
     def fit(self, codes: np.ndarray) -> _Trial:
         model = clone(self.model).fit(self.X, codes)
@@ -218,7 +204,7 @@ class _Trainer:
         # with two classes the prediction is the sign of the score; it need not be computed again
         predicted = scores.argmax(axis=1) if self.n_classes == 2 else np.asarray(model.predict(self.X_val))
         error, loss = float((predicted != self.y_val).mean()), float(mean_hinge(margins(scores, self.y_val)))
-        return _Trial(error, (error, loss) if self.objective == "error" else (loss, error), model, scores)
+        return _Trial(error, loss, model, scores)
 
     def try_one(self, codes: np.ndarray, candidate: Candidate) -> _Trial:
         changed = codes.copy()
@@ -240,15 +226,12 @@ def mean_hinge(margin: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, 1.0 - margin).mean(axis=0)
 
 
-MEASURES = {"error": error_then_loss, "loss": mean_hinge}
-
-
-def make_screen(model: Any, X: Any, X_val: Any, n_classes: int, objective: str) -> Screen:
-    """Return the estimate that fits the surrogate; ``objective`` is ``"error"`` or ``"loss"``."""
+def make_screen(model: Any, X: Any, X_val: Any, n_classes: int) -> Screen:
+    """Return the estimate that fits the surrogate."""
     exact = type(model) is SVC and model.class_weight is None and model.kernel in ("rbf", "linear", "poly", "sigmoid")
     if exact and n_classes == 2:
-        return SVCScreen(model, X, X_val, objective)
-    return RidgeScreen(X, X_val, n_classes, objective)
+        return SVCScreen(model, X, X_val)
+    return RidgeScreen(X, X_val, n_classes)
 
 
 def signed_duals(fitted: SVC) -> np.ndarray:
@@ -268,10 +251,8 @@ class SVCScreen:
     and after the flip the row's dual ends at C or where its new margin is exactly 1. One factorisation per step.
     """
 
-    def __init__(self, model: SVC, X: Any, X_val: Any, objective: str = "error") -> None:
-        self.measure = MEASURES[objective]
-        kernel = SVMSettings.of(model).kernel_of(X)
-        self.gram, self.gram_val = kernel(X), kernel(X_val, X)
+    def __init__(self, model: SVC, X: Any, X_val: Any) -> None:
+        self.gram, self.gram_val = svm_gram(model, X), svm_gram(model, X, X_val)
 
     def __call__(
         self,
@@ -281,12 +262,12 @@ class SVCScreen:
         candidates: Sequence[Candidate],
         y_val: np.ndarray,
     ) -> np.ndarray:
-        """Return the objective on the validation rows after each flip, estimated."""
+        """Return the error (and loss) on the validation rows after each flip, estimated."""
         rows = np.array([row for row, _ in candidates])
         signs_val = 2.0 * y_val - 1.0
         now = scores[:, 1] - scores[:, 0]
         change = self.value_changes(fitted, codes, rows)
-        return self.measure(signs_val[:, None] * (now[:, None] + change))
+        return error_then_loss(signs_val[:, None] * (now[:, None] + change))
 
     def value_changes(self, fitted: SVC, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return (m, r) changes of the validation values when the label of each of ``rows`` flips."""
@@ -331,15 +312,14 @@ class SVCScreen:
 class RidgeScreen:
     """The same estimate for any other classifier, by kernel ridge regression on one-hot labels in its place.
 
-    Its validation values are A Y, A = k(X_val, X) (K + r I)^-1, so that a flip of row i from a to c moves two columns
+    Its validation values are A Y, A = k(X_val, X) (K + I)^-1, so that a flip of row i from a to c moves two columns
     by A[:, i].
     """
 
-    def __init__(self, X: Any, X_val: Any, n_classes: int, objective: str = "error") -> None:
-        self.measure = MEASURES[objective]
+    def __init__(self, X: Any, X_val: Any, n_classes: int) -> None:
         gamma = resolve_gamma("scale", X)
         gram = rbf_kernel(X, gamma=gamma)
-        gram.flat[:: len(gram) + 1] += RIDGE
+        gram.flat[:: len(gram) + 1] += 1.0  # K + I: the prior variance of a label is that of its noise
         self.smoother = np.linalg.solve(gram, rbf_kernel(X, X_val, gamma=gamma)).T
         self.n_classes = n_classes
 
@@ -351,7 +331,7 @@ class RidgeScreen:
         candidates: Sequence[Candidate],
         y_val: np.ndarray,
     ) -> np.ndarray:
-        """Return the objective of the stand-in on the validation rows after each flip."""
+        """Return the error (and loss) of the stand-in on the validation rows after each flip."""
         values = 2.0 * self.smoother @ np.eye(self.n_classes)[codes]
         rows = np.array([row for row, _ in candidates])
         new = np.array([code for _, code in candidates])
@@ -366,15 +346,8 @@ class RidgeScreen:
     def _losses(self, values: np.ndarray, rows: np.ndarray, own: int, code: int, y_val: np.ndarray) -> np.ndarray:
         """Return the loss after each of ``rows`` moves from class ``own`` to ``code``."""
         step = 2.0 * self.smoother[:, rows]
-        if self.n_classes == 2:
-            margin = np.where(y_val == 1, 1.0, -1.0)[:, None] * (
-                (values[:, 1] - values[:, 0])[:, None] + (2 * code - 1) * 2 * step
-            )
-            return self.measure(margin)
-        losses = np.empty(len(rows))
-        for position in range(len(rows)):
-            changed = values.copy()
-            changed[:, own] -= step[:, position]
-            changed[:, code] += step[:, position]
-            losses[position] = self.measure(margins(changed, y_val)[:, None])[0]
-        return losses
+        changed = np.repeat(values[:, None], len(rows), axis=1)  # (m, r, M)
+        changed[..., own] -= step
+        changed[..., code] += step
+        margin = margins(changed.reshape(-1, self.n_classes), np.repeat(y_val, len(rows)))
+        return error_then_loss(margin.reshape(step.shape))

@@ -1,8 +1,6 @@
 """The attacker's stand-in for the victim: any scikit-learn classifier read in one way, or an SVM on one Gram matrix."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,37 +86,21 @@ def dual_weights(fitted: Any, X: Any, codes: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, 1.0 - margins(scores, codes))
 
 
-@dataclass(frozen=True)
-class SVMSettings:
-    """min_w 1/2 |w|^2 + C sum_i hinge(y_i f(x_i)): kernel and cost of the attacked SVM."""
+def svm_kernel(svm: Any, X: Any) -> dict[str, Any]:
+    """Return name and numbers of the kernel of an SVC, or of an attack on one, for training rows ``X``; checked."""
+    check_svm(svm.C, svm.kernel, svm.gamma, ("rbf", "linear", "poly", "sigmoid", "laplacian"))
+    return {"name": svm.kernel, "gamma": resolve_gamma(svm.gamma, X), "degree": svm.degree, "coef0": svm.coef0}
 
-    C: float
-    kernel: str
-    gamma: float | str
-    degree: int
-    coef0: float
 
-    @classmethod
-    def of(cls, owner: Any) -> "SVMSettings":
-        """Read the settings from an SVC, an attack or, where it has a ``surrogate``, from that SVC; check them."""
-        source = owner if getattr(owner, "surrogate", None) is None else owner.surrogate
-        settings = cls(source.C, source.kernel, source.gamma, source.degree, source.coef0)
-        check_svm(settings.C, settings.kernel, settings.gamma, ("rbf", "linear", "poly", "sigmoid", "laplacian"))
-        return settings
-
-    def gram(self, X: np.ndarray) -> np.ndarray:
-        """Return the (n, n) Gram matrix; labels never enter it, so it is built once an attack."""
-        if (needed := 8 * len(X) ** 2) > MAX_BYTES:
-            raise MemoryError(
-                f"the Gram matrix of {len(X):,} rows takes {needed / 1e9:.1f} GB, over {MAX_BYTES / 1e9:.0f} GB; "
-                "attack a subset of the rows, or use 'alfa-tilt' with gram='low_rank'"
-            )
-        return self.kernel_of(X)(X)
-
-    def kernel_of(self, X: Any) -> Callable[..., np.ndarray]:
-        """Return the kernel between sets of rows, with the gamma that the training rows ``X`` give."""
-        numbers = {"gamma": resolve_gamma(self.gamma, X), "degree": self.degree, "coef0": self.coef0}
-        return partial(pairwise_kernels, metric=self.kernel, filter_params=True, **numbers)
+def svm_gram(svm: Any, X: Any, Z: Any = None) -> np.ndarray:
+    """Return kernel values of rows ``Z`` (by default X) with the training rows ``X``; labels never enter them."""
+    if Z is None and (needed := 8 * X.shape[0] ** 2) > MAX_BYTES:
+        raise MemoryError(
+            f"the Gram matrix of {X.shape[0]:,} rows takes {needed / 1e9:.1f} GB, over {MAX_BYTES / 1e9:.0f} GB; "
+            "attack a subset of the rows, or use 'alfa-tilt' with gram='low_rank'"
+        )
+    kernel = svm_kernel(svm, X)
+    return pairwise_kernels(X if Z is None else Z, X, metric=kernel.pop("name"), filter_params=True, **kernel)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ def _from_array(X: Any, y: Any, text_encoder: str) -> InputRows:
     if not issparse(rows.numbers):
         return rows
     if width > 1:
-        return InputRows(TruncatedSVD(min(100, width - 1), random_state=0).fit_transform(rows.numbers), rows.given)
+        with np.errstate(invalid="ignore"):  # rows of zeros have no variance to explain
+            return InputRows(TruncatedSVD(min(100, width - 1), random_state=0).fit_transform(rows.numbers), rows.given)
     return InputRows(rows.numbers.toarray(), rows.given)
 
 

@@ -25,11 +25,13 @@ def index_of(data: Any) -> Any:
     >>> index_of(np.zeros(3)) is None, index_of([1, 2]) is None
     (True, True)
     """
-    if _is_dict(data):
+    if hasattr(data, "iloc"):
+        return None if callable(data.index) else data.index
+    if isinstance(data, Mapping) and not hasattr(data, "shape"):  # scipy's sparse matrices by keys are dicts too
         import pandas as pd
 
         return pd.Index(list(data), tupleize_cols=False)
-    return data.index if hasattr(data, "iloc") and not callable(data.index) else None
+    return None
 
 
 def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
@@ -56,27 +58,31 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     >>> align(X, [1, 0])
     [1, 0]
     """
+    if isinstance(rows, np.ndarray) and (other is None or isinstance(other, np.ndarray)):
+        return other
     refuse_repeated_columns(rows, names[0])
-    if other is None:
-        return None
     left, right = index_of(rows), index_of(other)
-    if _is_dict(other):
+    if right is None:
+        return other
+    if isinstance(other, Mapping):
         import pandas as pd
 
         if left is None:
-            left = pd.RangeIndex(len(right) if rows is None else _length(rows))
+            n = len(right) if rows is None else rows.shape[0] if hasattr(rows, "shape") else len(rows)
+            left = pd.RangeIndex(n)
         other = pd.Series(list(other.values()), index=right, dtype=object if len(right) == 0 else None)
         return _by_name(left, right, other, names).to_numpy()
-    if left is None or right is None or len(left) != len(right) or left.equals(right):
+    if left is None or len(left) != len(right):
         return other  # a wrong length is refused where lengths are checked, in the words of that place
     return _by_name(left, right, other, names)
 
 
 def refuse_repeated_columns(rows: Any, name: str = "X") -> None:
     """Refuse a frame of pandas or pyarrow with two columns of one name: nothing says which of them is meant."""
-    columns = getattr(rows, "columns" if hasattr(rows, "iloc") else "column_names", ())
-    if repeated := [column for column, times in Counter(list(columns)).items() if times > 1]:
-        raise TableError(f"{name} has two columns named {_short(repeated[0])}; rename one of them")
+    columns = list(getattr(rows, "columns" if hasattr(rows, "iloc") else "column_names", ()))
+    if len(set(columns)) < len(columns):
+        ((repeated, _),) = Counter(columns).most_common(1)
+        raise TableError(f"{name} has two columns named {_short(repeated)}; rename one of them")
 
 
 def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
@@ -103,15 +109,6 @@ def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
             f"{'; '.join(parts)}. {WAY_OUT}"
         )
     return other.iloc[order]
-
-
-def _is_dict(data: Any) -> bool:
-    """Whether these are names and values; scipy's sparse matrices by keys are dicts of another kind."""
-    return isinstance(data, Mapping) and not hasattr(data, "iloc") and not hasattr(data, "shape")
-
-
-def _length(rows: Any) -> int:
-    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
 def first_names(index: Any) -> str:

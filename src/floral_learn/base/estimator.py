@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-import floral_learn
 from floral_learn.base.alignment import align, refuse_repeated_columns
 from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
@@ -20,48 +18,11 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 class Estimator(BaseEstimator):
-    """scikit-learn's base; in a notebook its HTML form links to our reference, where the site has an address."""
-
-    _doc_link_module = "floral_learn"
-
-    @property
-    def _doc_link_template(self) -> str:
-        if not (address := docs_address()):
-            return ""  # no link
-        name, module = type(self).__name__, type(self).__module__
-        room = "floral_learn" if name in floral_learn.__all__ else ".".join(module.split(".")[:2])
-        return f"{address}/api/generated/{room}.{name}.html"
-
-
-def docs_address() -> str:
-    """Where the site is: ``$FLORAL_DOCS``, else what the installed package's metadata name; empty where neither does.
-
-    Examples
-    --------
-    >>> import os
-    >>> from unittest.mock import patch
-    >>> from floral_learn.base.estimator import docs_address
-    >>> with patch.dict(os.environ, {"FLORAL_DOCS": "https://docs.example.org/floral/"}):
-    ...     docs_address()
-    'https://docs.example.org/floral'
-    """
-    return (os.environ.get("FLORAL_DOCS") or _published()).rstrip("/")
-
-
-@functools.lru_cache(maxsize=1)
-def _published() -> str:
-    from importlib import metadata
-
-    try:
-        named = metadata.metadata("floral-learn").get_all("Project-URL") or []
-    except metadata.PackageNotFoundError:  # run from the source tree
-        return ""
-    found = dict(line.split(", ", 1) for line in named)
-    return found.get("Documentation", "")
+    """Base of the estimators here: scikit-learn's."""
 
 
 def training_input(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, any_scale: bool = False, **check: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, **check: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
     """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
 
@@ -70,9 +31,13 @@ def training_input(
     """
     y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
     refuse_several_labels(y)
-    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
-    if not any_scale:
-        check_scale(X)
+    try:
+        X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    except ValueError as error:
+        from floral_learn.base.rows import explain_refusal  # which reads rows with an estimator
+
+        raise explain_refusal(error, X, estimator) from error
+    check_scale(X)
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:
         return X, codes, None

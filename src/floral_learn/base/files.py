@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -100,6 +101,19 @@ def sha256(path: str | os.PathLike[str]) -> str:
     """The SHA-256 of a file, read in blocks."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def user_cache() -> Path:
+    """Return the folder of downloads and embeddings (it may not exist yet); ``XDG_CACHE_HOME`` moves it anywhere."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        base = Path(given)
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path.home() / ".cache"
+    return base / "floral-learn"
 
 
 def _write_beside(path: Path, content: str | bytes) -> Path:

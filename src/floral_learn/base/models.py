@@ -15,42 +15,15 @@ import floral_learn
 from floral_learn.base.files import MOST_BYTES, write_atomically
 from floral_learn.base.model_files import (
     ModelFileError,
-    allowed_sklearn,
     check_loaded,
     check_nodes,
     every_part,
-    is_own_class,
-    node_names,
     read_schema,
-    unpacked_bytes,
+    unknown_types,
 )
 
 FORMAT = 2  # of the files; 1 was that of floral-learn 0.3
 _READERS = {"model": "load", "review": "LabelReview.load"}
-# Types that a model file may name beside those that skops knows: what scikit-learn's searches and calibrated
-# classifiers hold; our own classes are known by `is_own_class`. Never a function: skops would call it.
-_KNOWN = frozenset(
-    {
-        "scipy.sparse._csr.csr_matrix",
-        "scipy.sparse._csr.csr_array",
-        "scipy.sparse._csc.csc_matrix",
-        "scipy.sparse._csc.csc_array",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.metrics._scorer._Scorer",
-        "sklearn.metrics._scorer._PredictScorer",
-        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-        "sklearn.utils._bunch.Bunch",
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
-        "numpy.ma.MaskedArray",
-        "numpy.dtype",
-    }
-)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -94,7 +67,10 @@ def model_bytes(model: Any) -> bytes:
             f"{kind} is a folder of files: save it with model.save(folder), read it with {kind}.load(folder)"
         )
     payload = archive_bytes("model", model)
-    _warn_of_refusal(payload)
+    try:  # what load would say later
+        _checked(payload, "model", frozenset(), MOST_BYTES)
+    except ModelFileError as error:
+        warnings.warn(f"load will refuse this file: {error}", UserWarning, stacklevel=3)
     return payload
 
 
@@ -182,20 +158,29 @@ def read_archive(
 
 def _read(raw: bytes, kind: str, trusted: frozenset[str], max_bytes: int) -> Any:
     """The content of a file, after every check that can be made without creating it, and checked again."""
-    from skops.io import get_untrusted_types, loads
+    from skops.io import loads
 
-    schema = read_schema(raw, max_bytes)
-    _check_stamp(schema, kind)
-    check_nodes(schema, trusted)
-    found = get_untrusted_types(data=raw)
-    if unknown := _unknown(found, schema, trusted):
-        raise ModelFileError(f"it holds types that are not trusted: {', '.join(unknown)}; see load(trusted=...)")
-    content = loads(raw, trusted=list(found))[kind]
+    content = loads(raw, trusted=_checked(raw, kind, trusted, max_bytes))[kind]
     check_loaded(content)
     for part in _estimators(content):
         if lost := [name for name in part._get_param_names() if not hasattr(part, name)]:
             raise ModelFileError(f"it is damaged: its {type(part).__name__} has no {lost[0]}")
     return content
+
+
+def _checked(raw: bytes, kind: str, trusted: frozenset[str], max_bytes: int) -> list[str]:
+    """The types that this file needs beside those that skops trusts, all of them allowed; else ModelFileError."""
+    from skops.io import get_untrusted_types
+
+    schema = read_schema(raw, max_bytes)
+    _check_stamp(schema, kind)
+    check_nodes(schema, trusted)
+    found = list(get_untrusted_types(data=raw))
+    if unknown := [name for name in unknown_types(found, schema) if name not in trusted]:
+        raise ModelFileError(
+            f"it holds types that are not trusted: {', '.join(unknown)}; if you trust it, load(trusted={unknown})"
+        )
+    return found
 
 
 def _estimators(content: Any) -> list[BaseEstimator]:
@@ -221,7 +206,7 @@ def _check_stamp(schema: dict[str, Any], kind: str) -> None:
             f"the {kind} was written by floral-learn {version[:40]}, this is {floral_learn.__version__}: "
             "check its predictions before you rely on them",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -229,26 +214,3 @@ def _plain_value(node: Any) -> Any:
     """The number or text behind a node of a schema; None of any other."""
     plain = isinstance(node, dict) and node.get("__loader__") == "JsonNode"
     return json.loads(node["content"]) if plain else None
-
-
-def _unknown(found: Sequence[str], schema: Any, trusted: frozenset[str]) -> list[str]:
-    """Names of types that `load` does not create: strange to skops, or compiled code of scikit-learn."""
-    named = {name for name in node_names(schema) if name.startswith("sklearn.") and not allowed_sklearn(name)}
-    strange = {name for name in found if name not in _KNOWN and not is_own_class(name)}
-    return sorted((named - _KNOWN | strange) - trusted)
-
-
-def _warn_of_refusal(payload: bytes) -> None:
-    """Say at once what `load` would say later."""
-    from skops.io import get_untrusted_types
-
-    schema = read_schema(payload, len(payload) ** 2)
-    if unknown := _unknown(get_untrusted_types(data=payload), schema, frozenset()):
-        warnings.warn(
-            f"load will refuse this file unless it is told trusted={unknown}: what these types do with the numbers of "
-            "a file cannot be checked",
-            UserWarning,
-            stacklevel=4,
-        )
-    elif (size := unpacked_bytes(payload)) > MOST_BYTES:
-        warnings.warn(f"load will refuse this file unless it is told max_bytes={size}", UserWarning, stacklevel=4)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_array
 
-from floral_learn.base.cells import TableError, reason, short
+from floral_learn.base.cells import TableError, objects, reason, short
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, typed_column
 from floral_learn.base.validation import check_scale
@@ -39,8 +39,8 @@ class InputRows:
 
     @property
     def notes(self) -> list[str]:
-        """What was made of each column, a line each; empty where rows were taken as they are."""
-        return [] if self.encoder is None else [f"{name}: {made}" for name, made in self.encoder.made_.items()]
+        """What was made of the columns; empty where rows were taken as they are."""
+        return [] if self.encoder is None else list(self.encoder.notes_)
 
     def take(self, rows: Any) -> Any:
         """Some of the given rows, by number or mask, in the caller's own kind."""
@@ -99,8 +99,8 @@ def read_rows(
     >>> rows = read_rows(pd.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]}))
     >>> rows.numbers.shape
     (3, 3)
-    >>> rows.notes
-    ['size: number, standardised; 1 missing or infinite values became the median', 'colour: category, 2 indicators']
+    >>> rows.notes[1]
+    '1 category column as 2 indicators: colour'
     >>> rows.take([0, 2])["colour"].tolist()
     ['red', 'red']
     """
@@ -144,11 +144,7 @@ def _of_numbers(X: Any) -> Any:
 
 def as_items(X: Any) -> np.ndarray:
     """Texts, pictures or other single things as an array of them, which can be indexed; an array as it is."""
-    if isinstance(X, np.ndarray):
-        return X
-    items = np.empty(len(X), dtype=object)
-    items[:] = list(X)
-    return items
+    return X if isinstance(X, np.ndarray) else objects(X)
 
 
 def take_rows(X: Any, rows: Any) -> Any:
@@ -162,9 +158,9 @@ def take_rows(X: Any, rows: Any) -> Any:
 
 def stack_rows(first: Any, more: Any) -> Any:
     """The rows of `first`, then those of `more`, which are given in the same kind."""
-    if is_frame(first) != is_frame(more):
-        kind = ("an array", "a frame")[is_frame(more)]
-        raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
+    kinds = ["a frame" if is_frame(X) else "sparse" if sparse.issparse(X) else "an array" for X in (more, first)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"X is {kinds[0]} and the review's rows are not; give both alike")
     if is_frame(first):
         before, after = (nw.from_native(X, eager_only=True) for X in (first, more))
         if lost := [name for name in before.columns if name not in after.columns]:
@@ -175,9 +171,6 @@ def stack_rows(first: Any, more: Any) -> Any:
             raise TableError(f"the new rows do not fit below the others: {reason(error)}") from None
     if getattr(first, "ndim", 2) != 2:  # texts or pictures
         return np.concatenate([first, as_items(more)])
-    if sparse.issparse(first) != sparse.issparse(more):
-        kind = ("dense", "sparse")[sparse.issparse(more)]
-        raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
     if first.shape[1] != more.shape[1]:
         raise ValueError(f"X has {more.shape[1]} columns and the review has {first.shape[1]}")
     return sparse.vstack([first, more]).tocsr() if sparse.issparse(first) else np.vstack([first, more])

@@ -13,8 +13,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 
-LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
-LARGEST_SINGLE = 1e18  # and a float32
+from floral_learn.base.cells import is_missing
+
+# entries whose squares, summed over a row, a float64 still holds, and a float32
+LARGEST, LARGEST_SINGLE = (float(np.sqrt(np.finfo(kind).max)) / 100 for kind in (np.float64, np.float32))
 
 
 def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
@@ -24,15 +26,15 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, one label per row; got shape {y.shape}")
     if y.dtype == object:
-        missing = sum(label is None or label != label for label in y)
-        if missing:
+        if missing := sum(map(is_missing, y)):
             raise ValueError(f"y has {missing} missing labels")
         kinds = sorted({_kind(label) for label in y})
         if len(kinds) > 1:
             raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
-    elif y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity")
-    refuse_measurements(y, who)
+    elif y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity")
+        refuse_measurements(y, who)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -44,11 +46,9 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
 def refuse_several_labels(y: Any) -> None:
     """Refuse more than one label per row in words; everything else about y is checked elsewhere."""
     shape: tuple[int, ...] = tuple(getattr(y, "shape", ()))
-    if len(shape) > 1:
-        several = len(shape) > 2 or shape[1] != 1
-    else:  # lists as labels: only lists and arrays of objects can hold them
-        rows = y if isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object" else ()
-        several = any(isinstance(label, list | tuple | set) and len(label) != 1 for label in rows)
+    several = len(shape) > 2 or (len(shape) == 2 and shape[1] != 1)
+    if isinstance(y, list | tuple) or (len(shape) == 1 and str(getattr(y, "dtype", "")) == "object"):
+        several = any(isinstance(label, list | tuple | set) and len(label) != 1 for label in y)
     if several:
         found = f"an array of shape {shape}" if len(shape) > 1 else "rows with several labels"
         raise ValueError(

@@ -19,7 +19,7 @@ from floral_learn.crowd.votes import Votes, read_votes
 from . import annotators as people
 from .features import encode_items
 from .readings import ERROR_RATE, Answers
-from .solve import Solution, allow_for_shared_mistakes, solve
+from .solve import MISLED, Solution, allow_for_shared_mistakes, solve
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,7 @@ class VoteAggregation(Shown):
     def judged(self) -> people.People:
         """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
         s = self.solution
-        without = allow_for_shared_mistakes(s.leave_one_out)
+        without = allow_for_shared_mistakes(s.leave_one_out, MISLED, len(self.classes))
         return people.judge(self.votes, s.held, without, s.mirror, s.settled)
 
     @cached_property
@@ -184,7 +184,15 @@ def aggregate_votes(
     3
     """
     read = read_votes(
-        votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
+        votes,
+        groups=groups,
+        X=X,
+        classes=classes,
+        missing=missing,
+        task=task,
+        worker=worker,
+        label=label,
+        negations=True,
     )
     known = read_gold(gold_of_rows(gold, votes, X), read, missing)
     rng = generator(random_state)
@@ -284,7 +292,7 @@ def _notes(found: VoteAggregation) -> list[str]:
 
 def _functions(votes: Votes) -> str:
     """A note on voters who name one class only, with several votes each, where they are most of all."""
-    one_class = ~Answers(votes).varied & (votes.per_annotator > 1)
+    one_class = ~Answers.of(votes).varied & (votes.per_annotator > 1)
     if 2 * one_class.sum() <= len(votes.annotators):
         return ""
     return (
@@ -299,7 +307,7 @@ def _why_undecided(votes: Votes, few: bool, read: bool) -> str:
         why = "there is one voter, whom nobody can contradict"
     elif few:
         why = "there are two voters; where they differ either may be right, where they agree nobody can contradict them"
-    elif not Answers(votes).varied.any():
+    elif not Answers.of(votes).varied.any():
         why = "nobody names more than one class, so votes cannot check each other"
     else:
         why = "what one person says cannot be foretold from what the others say"

@@ -8,8 +8,11 @@ Pearson, 1933), has a p-value, from answers drawn anew. Named are those whom Ben
 finds at 5 %: where everybody is honest, somebody is named in at most one crowd of twenty; where some are not, at most
 one in twenty of the named is honest, on average. Where nobody can tell a reading from its mirror image, nobody is.
 
-The other question is whether a person agrees with another one beyond what the tasks explain. That has a p-value of its
-own and names nobody: honest people agree, too, where the labels are wrong.
+The other question is who agrees with whom beyond what the tasks explain: copies, two accounts of one person, people in
+concert. Given the truth, people vote independently in every reading. So the probability that b says what a said on a
+task is sum_c P(c | all votes but b's) M_b[c, what a said], and the agreements of a pair are a sum of such coins. Tasks
+are hard and answers tempting, for which people agree more often than that: by how much they do on the whole is allowed
+for. This names nobody: honest people agree, too, where the labels are wrong.
 """
 
 from __future__ import annotations
@@ -20,12 +23,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
-from scipy.stats import beta
+from scipy.stats import beta, binom
+from sklearn.utils import gen_batches
 
 from floral_learn.crowd.votes import Votes
 
-from .camps import later_half
-from .pairs import Agreement, benjamini_hochberg
 from .readings import ERROR_RATE, Fit, habits
 
 # Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, honest).
@@ -55,20 +57,15 @@ def judge(
     that the votes themselves expect to be wrong. Where nobody can tell a reading from the opposing one, `mirror`, it
     spans both. `held` (n, K) are the probabilities of the labels, `without` (V, K) those without each vote.
     """
-    rows = np.arange(len(votes))
     n = np.maximum(votes.per_annotator, 1e-9)
-
-    def per_person(values: np.ndarray) -> np.ndarray:
-        return np.bincount(votes.annotator, votes.weight * values, minlength=len(votes.annotators))
-
-    counted_out = per_person(without[rows, votes.label])
-    counted_in = np.maximum(per_person(held[votes.item, votes.label]), counted_out)
+    counted_out = votes.per_person(votes.belief(without))
+    counted_in = np.maximum(votes.per_person(votes.belief(held[votes.item])), counted_out)
     low = beta.ppf(ERROR_RATE / 2, counted_out + 0.5, n - counted_out + 0.5)
     high = beta.ppf(1 - ERROR_RATE / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
     wrong = float(1 - held.max(axis=1).mean())
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
     if mirror is not None:
-        other = np.clip(per_person(mirror[votes.item, votes.label]), 0, n)
+        other = np.clip(votes.per_person(votes.belief(mirror[votes.item])), 0, n)
         low = np.minimum(low, beta.ppf(ERROR_RATE / 2, other + 0.5, n - other + 0.5))
         high = np.maximum(high, beta.ppf(1 - ERROR_RATE / 2, other + 0.5, n - other + 0.5))
     middle = (counted_in + counted_out) / 2
@@ -79,9 +76,11 @@ def judge(
 
 
 def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """(A,) p-values, and in words what each rests on."""
+    """(A,) p-values, and in words what each rests on: votes that name a class."""
+    if votes.negative.any():
+        votes, without = votes.some(~votes.negative), without[~votes.negative]
     people, rows = len(votes.annotators), np.arange(len(votes))
-    if len(votes.classes) < 2:
+    if len(votes.classes) < 2 or not len(votes):
         return np.ones(people), [""] * people
     parts = {
         "": np.ones(len(votes), dtype=bool),
@@ -101,11 +100,7 @@ def _agreement(votes: Votes, without: np.ndarray, inside: np.ndarray) -> list[np
     """Of each person (A,): tasks answered as the others do, tasks, and how many a weak but honest one would."""
     label = without.argmax(axis=1)
     weak = WEAK * without[np.arange(len(votes)), label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
-    weight = votes.weight * inside
-    return [
-        np.bincount(votes.annotator, weight * values, minlength=len(votes.annotators))
-        for values in (votes.label == label, 1.0, weak)
-    ]
+    return [votes.per_person(inside * values) for values in (votes.label == label, 1.0, weak)]
 
 
 def weaker_than_weak(
@@ -132,9 +127,7 @@ def weaker_than_weak(
 
     habit, rows = habits(votes)[votes.annotator], np.arange(len(votes))
     said = ratios(habit, truth)[1][:, rows, votes.label]
-    found = np.stack(
-        [np.bincount(votes.annotator, votes.weight * part * way, people) for part in parts for way in said]
-    )
+    found = np.stack([votes.per_person(part * way) for part in parts for way in said])
     best = found.argmax(axis=0) // 2
     evidence = logsumexp(found, axis=0) - np.log(ways)
     p_value = np.ones(people)
@@ -160,7 +153,7 @@ def weaker_than_weak(
     return p_value, best
 
 
-def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement | None = None) -> Any:
+def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement) -> Any:
     """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
     import pandas as pd
 
@@ -174,8 +167,8 @@ def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement | None = None
             "named": people.named,
             "p_value": people.p_value,
             "evidence": people.evidence,
-            "agrees_with": [""] * len(votes.annotators) if pairs is None else _partners(pairs, votes.annotators),
-            "most_confused": _most_confused(fit, votes.classes),
+            "agrees_with": _partners(pairs, votes.annotators),
+            "most_confused": _most_confused(fit, votes),
         }
     )
     return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
@@ -192,15 +185,102 @@ def _partners(pairs: Agreement, names: np.ndarray) -> list[str]:
     ]
 
 
-def _most_confused(fit: Fit, classes: np.ndarray) -> list[str]:
+def _most_confused(fit: Fit, votes: Votes) -> list[str]:
     """The most frequent mistake of each person, in words; empty where there was less than one."""
-    answers, counts = fit.answers, fit.counts.sum(axis=2)
-    counts[np.arange(len(counts)), answers.answer] = 0.0
+    answers, counts, k = fit.answers, fit.counts.sum(axis=2), len(votes.classes)
+    said = (answers.answer % k)[:, None] == np.arange(k)
+    counts = np.where(said == (answers.answer < k)[:, None], 0.0, counts)  # the answer is right there
     truth, times = counts.argmax(axis=1), counts.max(axis=1)
     order = np.argsort(-times, kind="stable")
     worst = np.zeros(len(fit.total), dtype=int)
     worst[answers.person[order][::-1]] = order[::-1]
     return [
-        f"says {classes[answers.answer[p]]} for {classes[truth[p]]} ({times[p]:.0f}x)" if times[p] >= 0.95 else ""
+        f"says {votes.answers[answers.answer[p]]} for {votes.classes[truth[p]]} ({times[p]:.0f}x)"
+        if times[p] >= 0.95
+        else ""
         for p in worst.tolist()
     ]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One entry per annotator: the partner with whom agreement is least likely to be chance."""
+
+    p_value: np.ndarray
+    partner: np.ndarray  # number of the annotator; -1 where there is none
+    tasks: np.ndarray  # that both voted on
+    agreed: np.ndarray
+    expected: np.ndarray
+
+    @property
+    def found(self) -> np.ndarray:
+        """(A,) who agrees with somebody beyond what the tasks explain."""
+        return benjamini_hochberg(self.p_value)
+
+
+def agreement(votes: Votes, without: np.ndarray, fit: Fit) -> Agreement:
+    """Hold each pair's agreements against the reading `fit`; `without` (V, K) are posteriors without each vote."""
+    people = len(votes.annotators)
+    left, right = vote_pairs(votes)
+    if not len(left):
+        zero = np.zeros(people)
+        return Agreement(np.ones(people), np.full(people, -1), zero, zero, zero)
+    agrees = (_agrees(votes, without, fit, left, right) + _agrees(votes, without, fit, right, left)) / 2
+    one, other = votes.annotator[left], votes.annotator[right]
+    key, number = np.unique(np.minimum(one, other) * people + np.maximum(one, other), return_inverse=True)
+    tasks = np.bincount(number).astype(float)
+    agreed = np.bincount(number, votes.label[left] == votes.label[right])
+    differ = np.maximum(1 - agrees, 1e-6)
+    differ *= min(float((tasks - agreed).sum() / differ.sum()), 1.0)
+    expected = np.bincount(number, 1 - differ)
+    # P(sum of coins >= x) is at most that of a binomial with their mean (Hoeffding, 1956), x above it.
+    p = np.where(agreed > expected + 1, binom.sf(agreed - 1, tasks, expected / tasks), 1.0)
+    person, partner = np.r_[key // people, key % people], np.r_[key % people, key // people]
+    place = np.tile(np.arange(len(p)), 2)
+    order = np.lexsort((p[place], person))
+    known, first, tries = np.unique(person[order], return_index=True, return_counts=True)
+    best = np.zeros(people, dtype=int)
+    best[known] = place[order][first]
+    p_value, with_whom = np.ones(people), np.full(people, -1)
+    p_value[known] = np.minimum(p[best[known]] * tries, 1.0)  # as many tries as partners (Bonferroni)
+    with_whom[known] = partner[order][first]
+    return Agreement(p_value, with_whom, tasks[best], agreed[best], expected[best])
+
+
+def vote_pairs(votes: Votes) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of all pairs of votes by two people on one task."""
+    order = np.argsort(votes.item, kind="stable")
+    item, none = votes.item[order], np.zeros(0, dtype=int)
+    steps = [np.flatnonzero(item[s:] == item[:-s]) for s in range(1, int(np.bincount(item).max()))]
+    left = np.concatenate([none, *(order[at] for at in steps)])
+    right = np.concatenate([none, *(order[at + s] for s, at in enumerate(steps, 1))])
+    two = votes.annotator[left] != votes.annotator[right]
+    return left[two], right[two]
+
+
+def _agrees(votes: Votes, without: np.ndarray, fit: Fit, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(Q,) probability that the person of vote `other` says what vote `one` says, a block of pairs at a time."""
+    found = np.empty(len(one))
+    for part in gen_batches(len(one), max(1, 4_000_000 // without.shape[1])):
+        says = fit.says(votes.annotator[other[part]], votes.label[one[part]])[:, :, 0]
+        found[part] = (without[other[part]] * says).sum(axis=1)
+    return found
+
+
+def benjamini_hochberg(p_value: np.ndarray, rate: float = ERROR_RATE) -> np.ndarray:
+    """(A,) mask of the p-values p_(1) <= ... <= p_(r), r the largest rank with p_(r) <= rate * r / A."""
+    order = np.argsort(p_value, kind="stable")
+    below = p_value[order] <= rate * np.arange(1, len(order) + 1) / len(order)
+    found = np.zeros(len(order), dtype=bool)
+    found[order[: int(np.flatnonzero(below)[-1]) + 1 if below.any() else 0]] = True
+    return found
+
+
+def later_half(votes: Votes) -> np.ndarray:
+    """(V,) whether a vote is in the later half of its person's votes: some are honest at first."""
+    order = np.lexsort((np.arange(len(votes)), votes.annotator))
+    size = np.bincount(votes.annotator, minlength=len(votes.annotators))
+    first = np.concatenate([[0], np.cumsum(size)[:-1]])
+    place = np.empty(len(votes))
+    place[order] = np.arange(len(votes)) - first[votes.annotator[order]]
+    return place >= size[votes.annotator] / 2

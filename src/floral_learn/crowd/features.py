@@ -14,7 +14,6 @@ from floral_learn.base.validation import LARGEST, check_scale
 
 from .readings import FOLDS
 
-SPARSE = 1e14  # scikit-learn's MaxAbsScaler takes columns below 2e-15 for empty ones
 PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine and breast cancer
 MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
@@ -25,9 +24,11 @@ def encode_items(X: Any, rng: np.random.Generator, landmarks: int = 150) -> list
 
     if sp.issparse(X) and X.shape[1] == 1:
         raise ValueError("X is a sparse matrix of one column: give X.toarray()")
-    check_scale(X, SPARSE if sp.issparse(X) else LARGEST)
+    smallest = 10 * np.finfo(float).eps  # scikit-learn's MaxAbsScaler takes columns below this for empty ones
+    check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
     seed = int(rng.integers(2**31 - 1))
-    Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
+    with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain
+        Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     Z /= max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)  # one penalty for all data: columns of variance 1 on average
     return [Z, _smooth(Z, seed)] if len(Z) > landmarks else [Z]

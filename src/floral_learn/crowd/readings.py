@@ -9,6 +9,9 @@ A weak strength leaves everybody an own matrix, a strong one hardly more than th
 each other before any vote, or as frequent as they are found to be. Tasks are of one kind, or some are clear and some
 hard: there people err together, which a matrix per person cannot say.
 
+A vote may also say what a task is not. Such answers have columns of their own, M_a is K x 2K then, and the coin of "not
+v" is right where the truth is any other class. In which of the two ways a person votes does not depend on the truth.
+
 Which reading fits a crowd can be seen without the truth. Some votes are hidden, the rest is read, and the hidden votes
 are foretold; the readings are mixed with the weights under which the hidden votes are most probable (stacking: Wolpert,
 1992; Yao et al., 2018). More freedom than uniform classes and one kind must show in hidden votes beyond chance.
@@ -16,7 +19,7 @@ are foretold; the readings are mixed with the weights under which the hidden vot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,13 +27,14 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from scipy.stats import norm
+from sklearn.model_selection import KFold
 
 from floral_learn.crowd.votes import Votes
 
 ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual one
 PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
 STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
-FOLDS = 5  # of votes that are hidden, and of tasks: each is held out once
+FOLDS = KFold().n_splits  # of votes that are hidden, and of tasks: each is held out once
 LEAST = float(np.finfo(float).eps)  # probability, where a logarithm is taken
 
 
@@ -55,30 +59,23 @@ class Answers:
     """
 
     votes: Votes
+    keys: np.ndarray  # (P,) person * number of answers + answer, in order
+    pair: np.ndarray  # (V,) the column of each vote
 
-    @cached_property
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.unique(self.votes.annotator * len(self.votes.classes) + self.votes.label, return_inverse=True)
-
-    @property
-    def keys(self) -> np.ndarray:
-        """(P,) person * K + answer, in order."""
-        return self._pairs[0]
-
-    @property
-    def pair(self) -> np.ndarray:
-        """(V,) the column of each vote."""
-        return self._pairs[1]
+    @classmethod
+    def of(cls, votes: Votes) -> Answers:
+        """One column for each answer that each person gave."""
+        return cls(votes, *np.unique(votes.annotator * len(votes.answers) + votes.label, return_inverse=True))
 
     @cached_property
     def person(self) -> np.ndarray:
         """(P,) the person of each column."""
-        return self.keys // len(self.votes.classes)
+        return self.keys // len(self.votes.answers)
 
     @cached_property
     def answer(self) -> np.ndarray:
         """(P,) the answer of each column."""
-        return self.keys % len(self.votes.classes)
+        return self.keys % len(self.votes.answers)
 
     @cached_property
     def by_task(self) -> sp.csr_matrix:
@@ -105,15 +102,14 @@ class Answers:
     @cached_property
     def unseen(self) -> np.ndarray:
         """(K,) classes for which nobody voted: free to explain whatever fits nothing else, they explain nothing."""
-        return np.bincount(self.answer, minlength=len(self.votes.classes)) == 0
+        k = len(self.votes.classes)
+        return (np.bincount(self.answer, minlength=k)[:k] == 0) & (self.answer < k).all()
 
     def without(self, hidden: np.ndarray) -> Answers:
         """The same columns without the votes `hidden`."""
         weight = self.votes.weight.copy()
         weight[hidden] = 0.0
-        rest = Answers(self.votes.reweighted(weight))
-        rest.__dict__["_pairs"] = self._pairs
-        return rest
+        return Answers(replace(self.votes, weight=weight), self.keys, self.pair)
 
 
 def fits_in_memory(shape: tuple[int, ...], what: str, most: float = 1.5) -> None:
@@ -132,7 +128,8 @@ class Fit:
     joint: np.ndarray  # (n, K, G) probability of class and kind
     counts: np.ndarray  # (P, K, G) expected votes by truth and kind
     total: np.ndarray  # (A, K, G)
-    accuracy: np.ndarray  # (A,)
+    coin: np.ndarray  # (A, 2) how often a person's votes are right that name a class, and those that say "not"
+    names: np.ndarray  # (A,) share of the person's votes that name a class
 
     @property
     def posterior(self) -> np.ndarray:
@@ -146,23 +143,27 @@ class Fit:
 
     def says(self, person: np.ndarray, answer: np.ndarray) -> np.ndarray:
         """(V, K, G) probability that `person` (V,) gives `answer` (V,), given the truth and the kind."""
-        keys, wanted = self.answers.keys, person * self.total.shape[1] + answer
+        keys, wanted = self.answers.keys, person * len(self.answers.votes.answers) + answer
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         given = (keys[place] == wanted)[:, None, None]
         return self._shrunk(np.where(given, self.counts[place], 0.0), person, answer)
 
     def confusions(self, people: np.ndarray | None = None) -> np.ndarray:
-        """(A, K, K) probability of each answer given each truth, of all or some `people`; of one kind of task."""
-        a, k, _ = self.total.shape
+        """(A, K, answers) probability of each answer given each truth, of all or some `people`; of one kind of task."""
+        (a, k, _), wide = self.total.shape, len(self.answers.votes.answers)
         chosen = np.arange(a) if people is None else people
-        fits_in_memory((len(chosen), k, k), "confusion matrices of people x classes x classes")
-        says = self.says(np.repeat(chosen, k), np.tile(np.arange(k), len(chosen)))[:, :, 0]
-        return says.reshape(len(chosen), k, k).transpose(0, 2, 1)
+        fits_in_memory((len(chosen), k, wide), "confusion matrices of people x classes x answers")
+        says = self.says(np.repeat(chosen, wide), np.tile(np.arange(wide), len(chosen)))[:, :, 0]
+        return says.reshape(len(chosen), wide, k).transpose(0, 2, 1)
 
     def _shrunk(self, counts: np.ndarray, person: np.ndarray, answer: np.ndarray) -> np.ndarray:
         k = self.total.shape[1]
-        right = self.accuracy[person][:, None]
-        coin = np.where(answer[:, None] == np.arange(k), right, (1 - right) / max(k - 1, 1))
+        named, other = (answer % k)[:, None] == np.arange(k), max(k - 1, 1)
+        right, denied, names = (values[person][:, None] for values in (*self.coin.T, self.names))
+        coin = names * np.where(named, right, (1 - right) / other)
+        if len(self.answers.votes.answers) > k:
+            not_so = (1 - names) * np.where(named, 1 - denied, denied / other)
+            coin = np.where((answer < k)[:, None], coin, not_so)
         s = self.reading.strength
         return (counts + s * coin[:, :, None]) / (self.total[person] + s)
 
@@ -173,11 +174,19 @@ def m_step(answers: Answers, joint: np.ndarray, reading: Reading) -> Fit:
     flat = answers.by_pair @ joint.reshape(n, -1)
     total = (answers.by_person @ flat).reshape(-1, k, kinds)
     counts = flat.reshape(-1, k, kinds)
-    right = np.bincount(
-        answers.person, counts[np.arange(len(counts)), answers.answer].sum(axis=1), minlength=len(total)
-    )
-    accuracy = (right + PRIOR[0]) / (total.sum(axis=(1, 2)) + PRIOR[0] + PRIOR[1] * (k - 1))
-    return Fit(reading, answers, joint, counts, total, accuracy)
+    by_class, against = counts.sum(axis=2), answers.answer >= k
+    given, named = by_class.sum(axis=1), by_class[np.arange(len(counts)), answers.answer % k]
+
+    def per_person(values: np.ndarray) -> np.ndarray:
+        """(A, 2) sums over votes that name a class, and over those that say "not"."""
+        return np.bincount(2 * answers.person + against, values, minlength=2 * len(total)).reshape(-1, 2)
+
+    # One vote for each wrong class, four for each right one: a vote "not v" is wrong for one class, right for the rest.
+    wrong = PRIOR[1] * np.array([k - 1, 1 / max(k - 1, 1)])
+    each = per_person(given)
+    coin = (per_person(np.where(against, given - named, named)) + PRIOR[0]) / (each + PRIOR[0] + wrong)
+    ways = len(answers.votes.answers) / k
+    return Fit(reading, answers, joint, counts, total, coin, (each[:, 0] + 1) / (each.sum(axis=1) + ways))
 
 
 def e_step(fit: Fit, there: np.ndarray, gold: np.ndarray | None, opinion: np.ndarray | None) -> np.ndarray:
@@ -244,22 +253,20 @@ def fix_known(posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:
 
 
 def habits(votes: Votes) -> np.ndarray:
-    """(A, K) shares in which each person gives the classes, one vote more spread over them."""
-    people, k = len(votes.annotators), len(votes.classes)
+    """(A, answers) shares in which each person gives the answers, one vote more spread over them."""
+    people, k = len(votes.annotators), len(votes.answers)
     place = votes.annotator * k + votes.label
     given = np.bincount(place, votes.weight, minlength=people * k).reshape(people, k)
     return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
 
 
-def leave_one_out(
-    answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None, temperature: float = 1.0
-) -> np.ndarray:
+def leave_one_out(posterior: np.ndarray, fit: Fit, gold: np.ndarray | None, temperature: float = 1.0) -> np.ndarray:
     """(V, K) posterior of the voted task without this vote.
 
     `posterior` need not be a product over the votes (it is an average): what the votes on the task say together is
     taken out of it, and what all but one of them say is put in.
     """
-    votes = answers.votes
+    answers, votes = fit.answers, fit.answers.votes
     log = temperature * np.log(fit.likelihood()[:, :, 0])
     share = posterior.sum(axis=0) + 1.0
     together = answers.by_task @ log + np.log(share / share.sum())
@@ -297,6 +304,12 @@ class Stack:
     hidden: np.ndarray  # (H,) numbers of votes
     weights: np.ndarray  # (R,)
     temperature: float  # by which the mixture's log-probabilities are scaled
+    opinion: np.ndarray | None  # (n, K) of a classifier, in logarithms; None where features are not listened to
+
+    @property
+    def featured(self) -> bool:
+        """Whether features were listened to."""
+        return self.opinion is not None
 
     @cached_property
     def posterior(self) -> np.ndarray:
@@ -310,19 +323,20 @@ class Stack:
         strengths = np.log([fit.reading.strength for fit in self.fits])
         return float(np.exp(self.weights @ strengths))
 
+    @cached_property
+    def log_score(self) -> np.ndarray:
+        """(H,) log-probability of each hidden vote."""
+        return np.log(self.weights @ self.foretold)
+
     @property
     def score(self) -> float:
-        """Mean log-probability of the hidden votes."""
-        return float(np.log(self.weights @ self.foretold).mean()) if len(self.hidden) else 0.0
+        """Log-probability of all hidden votes."""
+        return float(self.log_score.sum())
 
     @cached_property
     def best(self) -> int:
         """The number of the reading, of those in the mixture, that foretells hidden votes best."""
         return best_of(self.foretold, self.weights)
-
-    def log_ratio(self, other: int) -> np.ndarray:
-        """(H,) by how much the best reading foretells hidden votes better than another one."""
-        return np.log(self.foretold[self.best] / self.foretold[other])
 
 
 def stack(
@@ -358,7 +372,7 @@ def stack(
     if opinion is None and len(at):
         temperature = best_temperature(*foretell(readings[best_of(foretold, weights)]), votes.item[at])
     fits = [read(answers, reading, start, gold=gold, opinion=opinion) for reading in readings]
-    return Stack(fits, foretold, at, weights, temperature)
+    return Stack(fits, foretold, at, weights, temperature, opinion)
 
 
 def best_of(foretold: np.ndarray, weights: np.ndarray) -> int:

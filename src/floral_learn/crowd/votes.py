@@ -1,16 +1,17 @@
-"""Votes in any of the shapes that people keep them in, as one long list of (item, annotator, class)."""
+"""Votes in any of the shapes that people keep them in, as one long list of (item, annotator, answer)."""
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from floral_learn.base.alignment import align, index_of
+from floral_learn.base.cells import is_missing, objects
 from floral_learn.base.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
@@ -20,7 +21,8 @@ LONG_COLUMNS = ("task", "worker", "label")
 class Votes:
     """V votes on n items by A annotators: integer codes, and the names behind them.
 
-    `weight` is 1 except where one person gave several answers to one item: these share one vote.
+    A label is the code of a class, 0 to K - 1, or K + c for the vote "not class c". `weight` is 1 except where one
+    person gave several answers to one item: these share one vote.
     """
 
     item: np.ndarray
@@ -40,6 +42,26 @@ class Votes:
         return len(self.item)
 
     @cached_property
+    def negative(self) -> np.ndarray:
+        """(V,) votes that say what an item is not."""
+        return self.label >= len(self.classes)
+
+    @cached_property
+    def answers(self) -> list[str]:
+        """What can be voted, in words: the classes, and where somebody votes so, "not" each of them."""
+        names = [str(name) for name in self.classes]
+        return names + [f"not {name}" for name in names] if self.negative.any() else names
+
+    def right(self, label: np.ndarray) -> np.ndarray:
+        """(V,) whether each vote is right if `label` (V,) are the classes of the voted items."""
+        return (self.label % len(self.classes) == label) != self.negative
+
+    def belief(self, posterior: np.ndarray) -> np.ndarray:
+        """(V,) probability that each vote is right, from those of the voted items' classes (V, K)."""
+        named = posterior[np.arange(len(self)), self.label % len(self.classes)]
+        return np.where(self.negative, 1 - named, named)
+
+    @cached_property
     def per_item(self) -> np.ndarray:
         """Number of votes on each item, (n,)."""
         return np.bincount(self.item, self.weight, minlength=len(self.items))
@@ -47,33 +69,27 @@ class Votes:
     @cached_property
     def per_annotator(self) -> np.ndarray:
         """Number of votes of each annotator, (A,)."""
-        return np.bincount(self.annotator, self.weight, minlength=len(self.annotators))
+        return self.per_person(np.ones(len(self)))
+
+    def per_person(self, values: np.ndarray) -> np.ndarray:
+        """(A,) sums of `values` (V,) over the votes of each annotator."""
+        return np.bincount(self.annotator, self.weight * values, minlength=len(self.annotators))
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """(n, K) number of votes for each class."""
+        """(n, K) number of votes for each class; "not c" is shared by all other classes."""
         n, _, k = self.shape
-        return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
-
-    def share_of(self, people: np.ndarray) -> float:
-        """Share of the votes that these people, a mask (A,), gave."""
-        return float(self.per_annotator[people].sum() / self.per_annotator.sum())
-
-    def people(self, names: Any) -> np.ndarray:
-        """(A,) mask of the annotators with these names; an error where somebody of them did not vote."""
-        wanted = {names} if isinstance(names, str) else set(names)
-        if odd := sorted(map(repr, wanted - set(self.annotators.tolist()))):
-            raise ValueError(f"annotators: nobody called {', '.join(odd[:5])} voted")
-        return np.isin(self.annotators, list(wanted))
+        wide = len(self.answers)
+        counts = np.bincount(self.item * wide + self.label, self.weight, minlength=n * wide).reshape(n, wide)
+        named, against = counts[:, :k], counts[:, k:]
+        if not against.shape[1]:
+            return named
+        return named + (against.sum(axis=1, keepdims=True) - against) / (k - 1)
 
     def some(self, chosen: np.ndarray) -> Votes:
-        """Return the votes `chosen`, a mask or numbers, with all items, people and classes."""
-        item, annotator, label = self.item[chosen], self.annotator[chosen], self.label[chosen]
-        return Votes(item, annotator, label, self.weight[chosen], self.items, self.annotators, self.classes)
-
-    def reweighted(self, weight: np.ndarray) -> Votes:
-        """Return the same votes with other weights."""
-        return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)
+        """The votes `chosen`, a mask, with all items, people and classes."""
+        parts = {name: getattr(self, name)[chosen] for name in ("item", "annotator", "label", "weight")}
+        return replace(self, **parts)
 
 
 def read_votes(
@@ -86,6 +102,7 @@ def read_votes(
     task: Any = "task",
     worker: Any = "worker",
     label: Any = "label",
+    negations: bool = False,
 ) -> Votes:
     """Read votes given as a table, a long frame or one label per row.
 
@@ -104,21 +121,22 @@ def read_votes(
     task, worker, label : str
         The columns of a long frame: what was voted on, who voted, and the vote. A frame (n, annotators) may have the
         column `task`, too.
+    negations : bool
+        Whether a text that begins with "!", such as "!spam", is a vote for "not spam"; refused otherwise. A text that
+        `classes` holds as it is stays a class.
     """
     if groups is not None and np.ndim(votes) != 1:
         raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
     columns = (task, worker, label)
     if classes is None:
         _refuse_hidden_missing(votes, missing, label)
-    if _is_long(votes, columns):
-        item, annotator, said, items = _from_long(votes, X, missing, columns)
-    else:
-        item, annotator, said, items = _from_table(votes, groups, X, missing, columns)
+    read = _from_long if _is_long(votes, columns) else _from_table
+    item, annotator, said, items = read(votes, groups, X, missing, columns)
     if not len(said):
         raise ValueError("votes: there is no vote at all; every entry is missing")
-    known, said = _encode(said, classes, missing)
+    known, said = _encode(said, classes, negations)
     annotators, annotator = _names(annotator, "people")
-    return _merged(item, annotator, said, items, annotators, known)
+    return _merged(Votes(item, annotator, said, np.ones(len(said)), items, annotators, known))
 
 
 def n_rows(X: Any) -> int:
@@ -158,7 +176,7 @@ def _no_votes(votes: Any, names: list[Any]) -> Any:
     values = {}
     for name in names:
         given = np.asarray(votes[name], dtype=object)
-        values[name] = {str(v) for v in given[~_is_missing(given, None)].tolist()}
+        values[name] = {str(v).removeprefix("!") for v in given[~_is_missing(given, None)].tolist()}
     values = {name: mine for name, mine in values.items() if mine}
     for name, mine in values.items():
         others = set().union(*(values[other] for other in values if other != name))
@@ -182,6 +200,14 @@ def _matched(names: np.ndarray, X: Any, columns: tuple[Any, Any, Any]) -> tuple[
     return codes, index
 
 
+def _item_names(X: Any, task: Any) -> np.ndarray:
+    """The names of X's rows: its column of tasks where it is a frame that has one, else its index, else numbers."""
+    named = column_named(X, task)
+    if named is not None:
+        return objects(named)
+    return np.arange(n_rows(X)) if index_of(X) is None else np.asarray(index_of(X), dtype=object)
+
+
 def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=6)
 
@@ -194,9 +220,10 @@ def _warn_of_lost(one: str, several: str, everybody: np.ndarray, voted: np.ndarr
         _warn(f"votes: {are} left out, since all of these votes are blank, such as {lost[0]!r}")
 
 
-def _from_long(
-    votes: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+Read = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # items (codes), people, votes (V,); names of items (n,)
+
+
+def _from_long(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]) -> Read:
     task, worker, label = (np.asarray(votes[name], dtype=object) for name in columns)
     given = ~_is_missing(label, missing)
     for name, values in ((columns[0], task), (columns[1], worker)):
@@ -211,66 +238,59 @@ def _from_long(
     return codes, worker[given], label[given], items
 
 
-def _item_names(X: Any, task: Any) -> np.ndarray:
-    """The names of X's rows: its column of tasks where it is a frame that has one, else its index, else numbers."""
-    named = column_named(X, task)
-    if named is not None:
-        return np.array([*named, None], dtype=object)[:-1]
-    if hasattr(X, "index") and not callable(X.index):
-        return np.asarray(X.index, dtype=object)
-    return np.arange(n_rows(X))
-
-
-def _from_table(
-    votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    named = column_named(votes, columns[0]) if hasattr(votes, "columns") else None
-    index = np.asarray(votes.index, dtype=object) if hasattr(votes, "index") and not callable(votes.index) else None
-    if named is not None:
-        index, votes = np.array([*named, None], dtype=object)[:-1], without_columns(votes, columns[0])
-        if len(set(named)) < len(named):
-            twice = next(name for place, name in enumerate(named) if name in named[:place])
-            raise ValueError(f"votes: column {columns[0]!r} names {twice!r} twice; a wide frame has a row per task")
-    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
-    if named is None:
-        votes = align(X, votes, ("X", "votes"))
-        first, whose = (votes, "votes") if index_of(X) is None else (X, "X")
-        groups = align(first, groups, (whose, "groups"))
-    if index is not None and named is None:
-        index = np.asarray(votes.index, dtype=object)
-    elif index is None and (names_of_rows := index_of(X)) is not None and names_of_rows.is_unique:
-        index = np.asarray(names_of_rows, dtype=object)
-    mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
-    values = np.asarray(np.ma.getdata(votes) if mask is not None else votes)
+def _from_table(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]) -> Read:
+    votes, groups, items = _rows_of_table(votes, groups, X, columns[0])
+    mask = np.ma.getmaskarray(votes)
+    values = np.asarray(np.ma.getdata(votes) if mask.any() else votes)
     if values.ndim not in (1, 2) or not len(values):
         raise ValueError(f"votes must be a table (tasks, annotators) or one label per task, got shape {values.shape}")
-    if X is not None and named is None and n_rows(X) != len(values):
+    by_name = items is not None and X is not None
+    if X is not None and not by_name and n_rows(X) != len(values):
         raise ValueError(
             f"votes are on {len(values)} tasks and X has {n_rows(X)} rows; they must match row by row "
             "(a long frame has one vote per row, and task=, worker= and label= name its columns)"
         )
-    absent = _is_missing(values, missing) if mask is None else _is_missing(values, missing) | mask
-    items = index if index is not None else np.arange(len(values))
+    if items is None:
+        named = [index_of(data) for data in (votes, X)]
+        index = next((names for names in named if names is not None and (names is named[0] or names.is_unique)), None)
+        items = np.arange(len(values)) if index is None else np.asarray(index, dtype=object)
+    given = ~(_is_missing(values, missing) | mask)
     if values.ndim == 1:
-        if groups is None:
-            who = np.zeros(len(values), dtype=object)
-        else:
-            who = np.asarray(groups, dtype=object)
-            if who.shape != values.shape:
-                raise ValueError(f"groups must name one annotator per label: {len(values)}, got shape {who.shape}")
-            if lost := int(_is_missing(who[~absent], None).sum()):
-                raise ValueError(f"groups: {lost} rows that hold a label name nobody")
-        row = np.flatnonzero(~absent)
-        return row, who[row], values[row].astype(object), items
-    row, column = np.nonzero(~absent)
-    who = names if names is not None else np.arange(values.shape[1])
-    if names is not None:
+        row = np.flatnonzero(given)
+        return row, _who_gave(groups, values.shape, given)[row], values[row].astype(object), items
+    row, column = np.nonzero(given)
+    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else np.arange(values.shape[1])
+    if hasattr(votes, "columns"):
         _warn_of_lost("person", "people", names, names[column])
-    said = values[row, column].astype(object)
-    if named is None or X is None:
-        return row, who[column], said, items
-    codes, items = _matched(items, X, columns)
-    return codes[row], who[column], said, items
+    if by_name:
+        codes, items = _matched(items, X, columns)
+        row, column, given = codes[row], column, given
+    return row, names[column], values[given].astype(object), items
+
+
+def _rows_of_table(votes: Any, groups: Any, X: Any, task: Any) -> tuple[Any, Any, np.ndarray | None]:
+    """The table without its column of tasks, groups in its order, and the names in that column where it has one."""
+    named = column_named(votes, task) if hasattr(votes, "columns") else None
+    if named is None:
+        votes = align(X, votes, ("X", "votes"))
+        first, whose = (votes, "votes") if index_of(X) is None else (X, "X")
+        return votes, align(first, groups, (whose, "groups")), None
+    if len(set(named)) < len(named):
+        twice = next(name for place, name in enumerate(named) if name in named[:place])
+        raise ValueError(f"votes: column {task!r} names {twice!r} twice; a wide frame has a row per task")
+    return without_columns(votes, task), groups, objects(named)
+
+
+def _who_gave(groups: Any, shape: tuple[int, ...], given: np.ndarray) -> np.ndarray:
+    """(n,) who gave each label of a list: one person where nobody is named."""
+    if groups is None:
+        return np.zeros(shape, dtype=object)
+    who = np.asarray(groups, dtype=object)
+    if who.shape != shape:
+        raise ValueError(f"groups must name one annotator per label: {shape[0]}, got shape {who.shape}")
+    if lost := int(_is_missing(who[given], None).sum()):
+        raise ValueError(f"groups: {lost} rows that hold a label name nobody")
+    return who
 
 
 def _refuse_hidden_missing(votes: Any, missing: Any, label: Any) -> None:
@@ -296,22 +316,50 @@ def _refuse_hidden_missing(votes: Any, missing: Any, label: Any) -> None:
 def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
     if values.dtype.kind == "f":
         absent = np.isnan(values)
-    elif values.dtype.kind in "biuUS":
-        absent = values == "" if values.dtype.kind == "U" else np.zeros(values.shape, dtype=bool)
-    else:
-        flat = [v is None or v != v or (isinstance(v, str) and not v.strip()) or _is_na(v) for v in values.ravel()]
+    elif values.dtype.kind == "O":
+        flat = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values.ravel().tolist()]
         absent = np.array(flat, dtype=bool).reshape(values.shape)
+    else:
+        absent = values == "" if values.dtype.kind == "U" else np.zeros(values.shape, dtype=bool)
     if missing is not None and missing == missing:
         absent = absent | (values == missing)
     return absent
 
 
-def _is_na(value: Any) -> bool:
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
-def _encode(label: np.ndarray, classes: Any, missing: Any) -> tuple[np.ndarray, np.ndarray]:
+def _encode(label: np.ndarray, classes: Any, negations: bool) -> tuple[np.ndarray, np.ndarray]:
+    """All classes, and the code of each vote: that of its class, or K more where it says "not" this class."""
+    listed = set() if classes is None else set(np.asarray(classes).tolist())
     values = label.tolist()
+    against = np.array([isinstance(v, str) and v[:1] == "!" and v != "!" and v not in listed for v in values])
+    if not against.any():
+        return _encode_classes(values, classes)
+    text = next(v for v in values if isinstance(v, str) and v[:1] == "!")
+    if not negations:
+        raise ValueError(
+            f"votes: {text!r} would say what a task is not, which only aggregate_votes and CrowdClassifier read; if it "
+            "is a class, name all of them (classes=)"
+        )
+    plain = [v for v, no in zip(values, against.tolist(), strict=True) if not no]
+    denied = [v[1:].strip() for v, no in zip(values, against.tolist(), strict=True) if no]
+    if classes is None:
+        there = {str(v) for v in _encode_classes(plain, None)[0].tolist()} if plain else set()
+        known, _ = _encode_classes([*plain, *dict.fromkeys(name for name in denied if name not in there)], None)
+    else:
+        known = np.unique(np.asarray(classes))
+    if len(known) < 2:
+        raise ValueError(f"votes: {text!r} names the only class; name the others (classes=)")
+    place = {str(name): code for code, name in enumerate(known.tolist())}
+    if odd := [name for name in dict.fromkeys(denied) if name not in place]:
+        raise ValueError(f"votes hold '!{odd[0]}', and {odd[0]!r} is not among the classes {known.tolist()[:12]}")
+    codes = np.empty(len(values), dtype=np.intp)
+    codes[~against] = _encode_classes(plain, known)[1] if plain else []
+    not_class = np.array([place[name] for name in denied])
+    codes[against] = 1 - not_class if len(known) == 2 else len(known) + not_class  # of two classes it is the other
+    return known, codes
+
+
+def _encode_classes(values: list[Any], classes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All classes in order, and the code of each value."""
     if any(isinstance(v, float) for v in values) and all(isinstance(v, int | float) for v in values):
         if not np.isfinite(np.array(values, dtype=float)).all():
             raise ValueError("votes: infinity is not a class")
@@ -326,16 +374,10 @@ def _encode(label: np.ndarray, classes: Any, missing: Any) -> tuple[np.ndarray, 
             raise ValueError(f"votes hold {len(found)} different values among {len(label)}: not classes")
         return found, codes.astype(np.intp)
     known = np.unique(np.asarray(classes))
-    return known, _places(found, known)[codes].astype(np.intp)
-
-
-def _places(found: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Where each of the classes `found` stands among those that the user names."""
-    place = np.searchsorted(known, found) if known.dtype.kind == found.dtype.kind or known.dtype.kind in "iuf" else None
-    if place is None or (place >= len(known)).any() or (known[np.minimum(place, len(known) - 1)] != found).any():
-        odd = [v for v in found.tolist() if v not in known.tolist()]
+    place = {name: code for code, name in enumerate(known.tolist())}
+    if odd := [v for v in found.tolist() if v not in place]:
         raise ValueError(f"votes hold {odd[:8]}, which classes={known.tolist()[:12]} does not; drop or rename them")
-    return place
+    return known, np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes]
 
 
 def _names(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -349,34 +391,22 @@ def _names(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     if alike:
         _warn(f"votes: {kind} {', '.join(alike[:3])} are two names: make them one if they mean the same")
     place = {name: code for code, name in enumerate(several)}
-    names = np.array([*several, None], dtype=object)[:-1]
-    return names, np.array([place[value] for value in values.tolist()], dtype=np.intp)
+    return objects(several), np.array([place[value] for value in values.tolist()], dtype=np.intp)
 
 
-def _merged(
-    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, items: np.ndarray, annotators: np.ndarray, classes: Any
-) -> Votes:
+def _merged(votes: Votes) -> Votes:
     """One vote per person and item: the same answer twice counts once, several answers share the one vote."""
-    n_annotators, k = len(annotators), len(classes)
-    key = (item.astype(np.int64) * n_annotators + annotator) * k + label
+    _, people, k = votes.shape
+    key = (votes.item.astype(np.int64) * people + votes.annotator) * 2 * k + votes.label
     unique = np.unique(key)
-    pair = unique // k
+    pair, label = np.divmod(unique, 2 * k)
     _, position, count = np.unique(pair, return_inverse=True, return_counts=True)
-    if len(unique) < len(key) or (count > 1).any():
-        repeated = len(key) - len(count)
+    if repeated := len(key) - len(count):
         warnings.warn(
             f"votes: {repeated} times a person voted again on the same task; equal votes count once, differing ones "
             "share one vote",
             UserWarning,
             stacklevel=4,
         )
-    weight = 1.0 / count[position]
-    return Votes(
-        item=(pair // n_annotators).astype(np.intp),
-        annotator=(pair % n_annotators).astype(np.intp),
-        label=(unique % k).astype(np.intp),
-        weight=weight,
-        items=items,
-        annotators=annotators,
-        classes=classes,
-    )
+    item, annotator = np.divmod(pair, people)
+    return replace(votes, item=item, annotator=annotator, label=label, weight=1.0 / count[position])

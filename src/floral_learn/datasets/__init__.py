@@ -2,6 +2,8 @@
 
 from .dataset import Dataset
 from .files import DataNotFoundError
+from .files import find_file as find_file
+from .files import search_path as search_path
 from .moon import load_moon
 from .sample import sample_table
 

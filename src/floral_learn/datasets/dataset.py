@@ -46,24 +46,20 @@ class Dataset(Shown):
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            view = np.asarray(getattr(self, name)).view()
+        for part in ("X_train", "y_train", "y_train_clean", "X_val", "y_val", "X_test", "y_test"):
+            view = np.asarray(getattr(self, part)).view()
             view.flags.writeable = False
-            object.__setattr__(self, name, view)
-        for part in ("train", "val", "test"):
-            X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
-            if len(X) != len(y):
-                raise ValueError(f"{self.name}: X_{part} has {len(X)} rows, y_{part} has {len(y)}")
-        if len(self.y_train_clean) != len(self.y_train):
-            raise ValueError(f"{self.name}: y_train_clean and y_train differ in length")
+            object.__setattr__(self, part, view)
+            X = "X_" + part.split("_")[1]
+            if len(view) != len(getattr(self, X)):
+                raise ValueError(f"{self.name}: {X} has {len(getattr(self, X))} rows, {part} has {len(view)}")
 
     def _facts(self) -> dict[str, str]:
-        sizes = [f"{len(rows):,} {part}" for part, rows in (("training", self.y_train), ("validation", self.y_val))]
-        width = "" if self.X_train.ndim < 2 else f", {self.X_train.shape[1]:,} features"
+        sizes = {"training": self.y_train, "validation": self.y_val, "test": self.y_test}
         return {
             "name": self.name,
-            "rows": f"{', '.join(sizes)}, {len(self.y_test):,} test{width}",
-            "classes": ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else ""),
+            "rows": ", ".join(f"{len(y):,} {part}" for part, y in sizes.items()),
+            "classes": ", ".join(map(str, self.classes)),
             "poisoned": f"{len(self.poisoned):,} training labels",
         }
 
@@ -80,6 +76,3 @@ class Dataset(Shown):
     def with_labels(self, y_train: np.ndarray) -> "Dataset":
         """Return the same data set with other training labels (the clean ones are kept beside them)."""
         return replace(self, y_train=np.asarray(y_train))
-
-
-_ARRAYS = ("X_train", "y_train", "X_val", "y_val", "X_test", "y_test", "y_train_clean")

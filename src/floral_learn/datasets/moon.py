@@ -13,7 +13,6 @@ from .files import find_file
 
 REFERENCE_FILE = "moon_reference_seed42.npz"
 REFERENCE_SHA256 = "834ded8bd08850f804a90e47966d55fca3863914ad1b026ac4d35c3dae9a7d8b"
-REFERENCE_SEED = 1
 Labels = Literal[
     "clean", "farthest-5", "farthest-10", "farthest-15", "farthest-20", "farthest-25", "lfa-5", "lfa-10", "lfa-25"
 ]  # fmt: skip
@@ -22,7 +21,7 @@ REFERENCE_LABELS: tuple[str, ...] = get_args(Labels)[1:]
 
 def load_moon(
     *,
-    random_state: Any = REFERENCE_SEED,
+    random_state: Any = 1,
     n_train: int = 500,
     n_val: int = 500,
     n_test: int = 1000,
@@ -67,48 +66,33 @@ def load_moon(
         raise ValueError(f"n_train, n_val and n_test must be positive integers, got {sizes}")
     if labels != "clean" and labels not in REFERENCE_LABELS:
         raise ValueError(f"labels must be 'clean' or one of {REFERENCE_LABELS}, got {labels!r}")
-    if labels != "clean" and not (random_state == REFERENCE_SEED and (*sizes, noise) == (500, 500, 1000, 0.2)):
+    published = load_moon.__kwdefaults__ or {}
+    if labels != "clean" and (random_state, *sizes, noise) != tuple(published.values())[:5]:
         raise ValueError(
-            f"labels={labels!r} were published for random_state={REFERENCE_SEED} with default sizes and noise only"
+            f"labels={labels!r} were published for random_state={published['random_state']} with default sizes and "
+            "noise only"
         )
     drawn = int(random_state.integers(2**31)) if isinstance(random_state, np.random.Generator) else random_state
     X, y = make_moons(sum(sizes), noise=noise, random_state=drawn)
-    order = split_order(sum(sizes))
+    # The authors shuffled with an unrecorded random state, so the order of their 2,000 rows is stored beside this file.
+    # `make_moons` shuffles too: the same order is as good as any for other seeds, and other sizes need none.
+    with files(__package__).joinpath("moon_split.npy").open("rb") as stream:
+        stored = np.load(stream).astype(np.intp)
+    order = stored if len(stored) == len(y) else np.arange(len(y))
     # all rows are scaled together, as the authors did
     X = StandardScaler().fit_transform(X)[order]
     y = np.where(y == 1, 1, -1)[order]
-    train, val, test = np.split(np.arange(len(y)), [n_train, n_train + n_val])
-    clean = y[train]
-    return Dataset(
-        name="moon",
-        X_train=X[train],
-        y_train=clean if labels == "clean" else reference_labels(labels, data_home=data_home),
-        X_val=X[val],
-        y_val=y[val],
-        X_test=X[test],
-        y_test=y[test],
-        y_train_clean=clean,
-        info={"source": "sklearn.datasets.make_moons", "random_state": random_state, "noise": noise, "labels": labels},
-    )
+    parts = np.split(np.arange(len(y)), [n_train, n_train + n_val])
+    rows = {f"X_{part}": X[places] for part, places in zip(("train", "val", "test"), parts, strict=True)}
+    given = {f"y_{part}": y[places] for part, places in zip(("train", "val", "test"), parts, strict=True)}
+    info = {"source": "sklearn.datasets.make_moons", "random_state": random_state, "noise": noise, "labels": labels}
+    clean = Dataset(name="moon", **rows, **given, y_train_clean=given["y_train"], info=info)
+    return clean if labels == "clean" else clean.with_labels(_reference_labels(labels, data_home))
 
 
-def split_order(n_samples: int) -> np.ndarray:
-    """Return the row order that is cut into train | validation | test.
-
-    The authors shuffled with an unrecorded random state, so their order (2,000 rows) is stored
-    beside this file. ``make_moons`` shuffles its rows already: the same order is as good as any
-    for other seeds, and other sizes need none.
-    """
-    if n_samples != 2000:
-        return np.arange(n_samples)
-    stored = files(__package__).joinpath("moon_split.npy")
-    with stored.open("rb") as stream:
-        return np.load(stream).astype(np.intp)
-
-
-def reference_labels(labels: Labels, *, data_home: str | os.PathLike[str] | None = None) -> np.ndarray:
-    """Return the authors' poisoned training labels, (500,) in {-1, +1}, for example ``"lfa-10"``."""
-    attack, level = labels.split("-")
+def _reference_labels(labels: str, data_home: str | os.PathLike[str] | None) -> np.ndarray:
+    """The authors' poisoned training labels, (500,) in {-1, +1}, for example ``"lfa-10"``."""
+    attack, share = labels.split("-")
     path = find_file(
         REFERENCE_FILE,
         checksum=REFERENCE_SHA256,
@@ -116,4 +100,4 @@ def reference_labels(labels: Labels, *, data_home: str | os.PathLike[str] | None
         hint="It holds the authors' labels; set data_home or FLORAL_DATA to the folder that has it.",
     )
     with np.load(path) as stored:
-        return stored[f"y_train_adv_{level}" + ("_lfa" if attack == "lfa" else "")].astype(np.intp)
+        return stored[f"y_train_adv_{share}" + ("_lfa" if attack == "lfa" else "")].astype(np.intp)

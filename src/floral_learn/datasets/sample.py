@@ -19,7 +19,6 @@ WRONG = (0.02, 0.02, 0.02, 0.02, 0.30)  # share of wrong labels of each worker: 
 SENSORS = ("width", "weight", "heat", "noise")
 # Mean of each sensor for good, rework and scrap; every sensor has standard deviation 1.
 MEANS = np.array([[0.0, 3.0, 0.0, 0.0], [2.5, 0.0, 0.0, 2.5], [0.0, 0.0, 3.0, -1.5]])
-HEADER = ("part", *SENSORS, "site", "worker", "gold", "importance", "quality")
 
 
 def sample_table(
@@ -60,7 +59,7 @@ def sample_table(
     """
     if not isinstance(n_rows, Integral) or isinstance(n_rows, bool) or n_rows < 30:
         raise ValueError(f"n_rows={n_rows!r} must be an integer of at least 30")
-    target, content = Path(path), _content(int(n_rows), truth, generator(random_state))
+    target, content = Path(path), csv_bytes(*_table(int(n_rows), truth, generator(random_state)))
     if target.is_file() and target.read_bytes() == content:
         return target
     if target.exists():
@@ -68,7 +67,8 @@ def sample_table(
     return write_atomically(target, content)
 
 
-def _content(n: int, with_truth: bool, rng: np.random.Generator) -> bytes:
+def _table(n: int, with_truth: bool, rng: np.random.Generator) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The header and the rows."""
     truth = rng.integers(0, len(CLASSES), n)
     sensors = np.round(MEANS[truth] + rng.normal(size=(n, len(SENSORS))), 3)
     sensors[rng.random(sensors.shape) < 0.005] = np.nan
@@ -80,17 +80,13 @@ def _content(n: int, with_truth: bool, rng: np.random.Generator) -> bytes:
     gold = ~wrong & (rng.random(n) < 0.05)
     importance = rng.integers(1, 4, n)
     names = np.asarray(CLASSES)
-    rows = (
-        [
-            f"p{i:04d}",
-            *("" if np.isnan(value) else f"{value:.3f}" for value in sensors[i]),
-            sites[i],
-            WORKERS[workers[i]],
-            "yes" if gold[i] else "no",
-            importance[i],
-            names[given[i]],
-            *([names[truth[i]]] if with_truth else []),
-        ]
-        for i in range(n)
-    )
-    return csv_bytes([*HEADER, *(["truth"] if with_truth else [])], rows)
+    columns = {
+        "part": [f"p{i:04d}" for i in range(n)],
+        **{name: ["" if np.isnan(v) else f"{v:.3f}" for v in sensors[:, i]] for i, name in enumerate(SENSORS)},
+        "site": sites,
+        "worker": np.asarray(WORKERS)[workers],
+        "gold": np.where(gold, "yes", "no"),
+        "importance": importance,
+        "quality": names[given],
+    } | ({"truth": names[truth]} if with_truth else {})
+    return list(columns), list(zip(*columns.values(), strict=True))

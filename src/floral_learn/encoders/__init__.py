@@ -12,7 +12,7 @@ from floral_learn.base import on_first_use
 
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
     from .image import ImageEncoder as ImageEncoder
-    from .rows import encode as encode
+    from .pictures import thumbnail as thumbnail
     from .rows import encoder_for as encoder_for
     from .text import TextEncoder as TextEncoder
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
 _PUBLIC = {
     "ImageEncoder": "image",
     "TextEncoder": "text",
-    "encode": "rows",
     "encoder_for": "rows",
+    "thumbnail": "pictures",
 }
 
 __all__ = list(_PUBLIC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from floral_learn.base.estimator import Estimator
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import user_cache
 
 Progress = Callable[[int, int, float], None]  # items done, of how many, seconds left
 
@@ -34,16 +34,13 @@ class EmbeddingCache:
 
     def find(self, digests: Sequence[str]) -> dict[str, np.ndarray]:
         """Those of the digests that are known."""
-        known: dict[str, np.ndarray] = {}
+        ask = "SELECT digest, vector FROM vectors WHERE digest = ?"
         try:
             with closing(self._open()) as store:
-                for digest in digests:
-                    row = store.execute("SELECT vector FROM vectors WHERE digest = ?", (digest,)).fetchone()
-                    if row is not None:
-                        known[digest] = np.frombuffer(row[0], dtype=np.float32)
+                rows = [row for digest in digests for row in store.execute(ask, (digest,))]
+            return {digest: np.frombuffer(vector, dtype=np.float32) for digest, vector in rows}
         except (OSError, sqlite3.Error, ValueError):
             return {}
-        return known
 
     def keep(self, digests: Sequence[str], vectors: np.ndarray) -> None:
         """Store vectors at once, so that a run that is killed goes on where it was."""
@@ -61,28 +58,26 @@ class EmbeddingCache:
         return store
 
 
-class FrozenEncoder(TransformerMixin, Estimator):
-    """What the encoders share: a cache, notes for people, and tags that say that rows are single things."""
+class ItemRows:
+    """Mixin of estimators whose rows are single things, texts or pictures; before scikit-learn's classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
+        return tags
+
+
+class FrozenEncoder(ItemRows, TransformerMixin, Estimator):
+    """What the encoders share: a cache, notes for people, and what rows are."""
 
     cache: Any
     notes_: Any
     as_text: Sequence[str] = ()  # columns that a table must keep as text
 
-    @property
-    def made_(self) -> dict[str, str]:
-        """What became of the rows, by what they are."""
-        return dict(note.split(": ", 1) for note in self.notes_)
-
     def _cache(self, key: str) -> EmbeddingCache | None:
         """Where vectors of this kind are kept; None where they are not."""
         folder = None if isinstance(self.cache, bool) else Path(self.cache)
         return EmbeddingCache(key, folder) if key and self.cache is not False else None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = tags.input_tags.one_d_array = True
-        return tags
 
 
 def embed(
@@ -101,37 +96,37 @@ def embed(
     vectors (b, d) of a batch; larger ones are no faster on a core. Items of equal content are computed once.
     """
     with ThreadPoolExecutor() as threads:
-        named = list(threads.map(_tried(digest), items))
-        problems = {number: str(name) for number, name in enumerate(named) if isinstance(name, Unreadable)}
-        digests = [None if number in problems else str(name) for number, name in enumerate(named)]
-        # equal content is computed once: the first item of each digest stands for all
-        first: dict[str, int] = {}
-        for number, name in enumerate(digests):
-            if name is not None:
-                first.setdefault(name, number)
-        known = {} if cache is None else cache.find(list(first))
-        new = [(name, number) for name, number in first.items() if name not in known]
-        bad: dict[str, str] = {}
-        began, done = time.monotonic(), 0
-        for batch in _read_ahead(threads, _tried(read), [(name, items[number]) for name, number in new], batch_size):
-            bad |= {name: str(content) for name, content in batch if isinstance(content, Unreadable)}
-            names = [name for name, _ in batch if name not in bad]
-            if names:
-                vectors = np.asarray(compute([content for name, content in batch if name not in bad]), np.float32)
-                known |= dict(zip(names, vectors, strict=True))
+        names = list(threads.map(_tried(digest), items))
+        first: dict[str, Any] = {}  # the first item of each digest stands for all
+        for name, item in zip(names, items, strict=True):
+            if isinstance(name, str):
+                first.setdefault(name, item)
+        made: dict[str, Any] = {} if cache is None else cache.find(list(first))  # vectors, or why there is none
+        new = [name for name in first if name not in made]
+
+        def begun(start: int) -> list[Any]:
+            return [threads.submit(_tried(read), first[name]) for name in new[start : start + batch_size]]
+
+        reading, began = begun(0), time.monotonic()
+        for start in range(0, len(new), batch_size):
+            waiting, reading = reading, begun(start + batch_size)  # the next batch is read while one is computed
+            batch = {name: one.result() for name, one in zip(new[start:], waiting, strict=False)}
+            good = [name for name, content in batch.items() if not isinstance(content, Unreadable)]
+            made |= batch
+            if good:
+                vectors = np.asarray(compute([batch[name] for name in good]), np.float32)
+                made |= zip(good, vectors, strict=True)
                 if cache is not None:  # at once: whoever stops the run loses one batch
-                    cache.keep(names, vectors)
-            done += len(batch)
+                    cache.keep(good, vectors)
             if progress is not None:
-                left = (time.monotonic() - began) / done * (len(new) - done)
-                progress(len(items) - len(new) + done, len(items), left)
-    problems |= {number: bad[name] for number, name in enumerate(digests) if name in bad}
-    width = len(next(iter(known.values()))) if known else 0
-    X = np.full((len(items), width), np.nan, dtype=np.float32)
-    for number, name in enumerate(digests):
-        if name in known:
-            X[number] = known[name]
-    return X, dict(sorted(problems.items()))
+                left = len(new) - start - len(batch)
+                seconds = (time.monotonic() - began) / (len(new) - left) * left
+                progress(len(items) - left, len(items), seconds)
+    found = [made.get(name, name) for name in names]
+    problems = {row: str(one) for row, one in enumerate(found) if isinstance(one, Unreadable)}
+    width = next((len(one) for row, one in enumerate(found) if row not in problems), 0)
+    X = [np.full(width, np.nan) if row in problems else one for row, one in enumerate(found)]
+    return np.array(X, dtype=np.float32).reshape(len(items), width), problems
 
 
 def _tried(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -144,17 +139,3 @@ def _tried(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return error
 
     return tried
-
-
-def _read_ahead(
-    threads: ThreadPoolExecutor, read: Callable[[Any], Any], items: list[tuple[str, Any]], batch_size: int
-) -> Iterator[list[tuple[str, Any]]]:
-    """Batches of named items that were read, the next batch being read while one is computed."""
-
-    def begun(start: int) -> list[tuple[str, Any]]:
-        return [(name, threads.submit(read, item)) for name, item in items[start : start + batch_size]]
-
-    reading = begun(0)
-    for start in range(batch_size, len(items) + batch_size, batch_size):
-        waiting, reading = reading, begun(start)
-        yield [(name, future.result()) for name, future in waiting]

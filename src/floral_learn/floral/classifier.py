@@ -19,9 +19,15 @@ from floral_learn.base.alignment import align, refuse_repeated_columns
 from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import encode_labels, generator, refuse_several_labels
-from floral_learn.floral.fitting import TrainingInput, fitted_attributes, make_problem, play_problem, unsettled
+from floral_learn.floral.fitting import (
+    Settings,
+    TrainingInput,
+    fitted_attributes,
+    make_problem,
+    play_problem,
+    unsettled,
+)
 from floral_learn.floral.inputs import check_tensor, in_other_words, tensor_of
-from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY, ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
@@ -38,7 +44,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "flips": [Real, None],
     "n_rounds": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
-    "gram": [StrOptions({"auto", "dense", "chunked", "low_rank"}), Interval(Integral, 1, None, closed="left")],
+    "gram": [StrOptions({"auto", "dense", "low_rank"}), Interval(Integral, 1, None, closed="left")],
     "device": [str, None],
     "random_state": ["random_state", np.random.Generator],
 }
@@ -88,10 +94,8 @@ class GameClassifier(ClassifierMixin, Estimator):
         self._validate_params()
         settings = self._settings()
         if not is_dask(X):  # whose index lies with its blocks
-            y, sample_weight, trusted = (
-                align(X, part, ("X", name))
-                for part, name in ((y, "y"), (sample_weight, "sample_weight"), (trusted, "trusted"))
-            )
+            y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
+            sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         data = self._read(settings, X, y)
         seeds = generator(settings.random_state).integers(2**62, size=2)
         n = len(data.labels)
@@ -296,11 +300,11 @@ class FloralClassifier(GameClassifier):
     multi_class : {"pairs", "one-vs-rest"}, default="pairs"
         Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
         single game (the paper's Algorithm 3).
-    gram : {"auto", "dense", "chunked", "low_rank"} or int, default="auto"
+    gram : {"auto", "dense", "low_rank"} or int, default="auto"
         How products with the kernel matrix are computed; an int is the rank of a low-rank kernel. "low_rank" stops
         where products are exact to half a percent or where more rank no longer changes how rows are told apart on a
-        probe set, "auto" also takes the whole matrix where that is small; "chunked" computes it again for each product.
-        What was chosen stands in ``gram_``. Labels have no say in it. Up to 1,000 rows it is float64, above float32.
+        probe set, "auto" also takes the whole matrix where that is small. What was chosen stands in ``gram_``. Labels
+        have no say in it. Up to 1,000 rows it is float64, above float32.
     device : str or None, default=None
         None computes with numpy, and a tensor where it lies; "cpu", "cuda" and so on with torch.
     random_state : int, RandomState, Generator or None, default=None

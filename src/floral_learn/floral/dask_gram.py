@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.fitting import Settings
 from floral_learn.game.arrays import NUMPY, Array, as_host
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram, low_rank_gram, missing_columns
@@ -50,7 +50,7 @@ def refuse(settings: Settings) -> None:
     """What rows in blocks cannot do, before any work."""
     if callable(settings.kernel) or settings.kernel in ("precomputed", "sigmoid"):
         raise ValueError(f"kernel={settings.kernel!r} has no low-rank factor, which dask input needs")
-    if settings.gram in ("dense", "chunked"):
+    if settings.gram == "dense":
         raise ValueError(f"gram={settings.gram!r} cannot be spread over blocks; use gram='low_rank' or a rank")
     if settings.device is not None:
         raise ValueError(f"device={settings.device!r}: blocks of dask are computed with numpy; use device=None")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,6 @@ from floral_learn.base.validation import (
     count_points,
 )
 from floral_learn.floral.inputs import check_callable, check_precomputed
-from floral_learn.floral.settings import Settings
 from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import NumpyBackend, as_host, is_dask
 from floral_learn.game.attackers import Attacker, NoAttack, RandomizedTopK
@@ -45,6 +45,40 @@ MOVES = 10.0  # times tol: what a game may still move at its last round without 
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
 SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
 FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a classifier that plays the game.
+
+    The first block is what every such classifier has; the second has the values of :class:`FloralClassifier`, which
+    :class:`PaperFloralClassifier` turns.
+    """
+
+    name: str  # of the classifier, for messages
+    kernel: str | Callable[..., Any]
+    gamma: str | float
+    C: float
+    budget: Any
+    flips: Any
+    n_rounds: int
+    tol: float | None
+    learning_rate: str | float
+    gram: str | int
+    device: str | None
+    random_state: Any
+
+    degree: int = 3
+    coef0: float = 0.0
+    class_weight: Any = None
+    multi_class: str = "pairs"
+    per_class: bool = True  # candidates of a class are at most the budget's share of its own rows
+    warm_up: int = 1
+    decay: tuple[float, int] | None = None
+    average: bool = True
+    projection: str = "exact"
+    flip_distribution: Any = None
+    always_rounds: bool = False  # rounds of projected gradient steps also where nobody attacks
 
 
 @dataclass(frozen=True)
@@ -242,11 +276,11 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
 
 def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> tuple[np.ndarray, Rows]:
     """Sample weight times class weight of each row, (n,); and which rows play: those with a positive one."""
+    if sample_weight is not None and (given := np.asarray(sample_weight)).size and not given.any():
+        raise ValueError("sample_weight is zero for every row")
     weight = _check_sample_weight(sample_weight, data.labels, dtype=np.float64, copy=True)
     if (weight < 0).any():
         raise ValueError("sample_weight must not be negative")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row")
     if settings.class_weight is not None:
         given = data.classes[data.labels]
         weight *= compute_class_weight(settings.class_weight, classes=data.classes, y=given)[data.labels]

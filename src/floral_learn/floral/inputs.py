@@ -54,7 +54,7 @@ def in_other_words(error: Exception, X: Any, name: str) -> Exception:
         return error
     what = "X holds texts" if strange is None else f"column {strange!r} of X does not hold numbers"
     return ValueError(
-        f"{what} ({error}). {name} takes numbers, as SVC does: put floral_learn.TableEncoder() or scikit-learn's "
+        f"{what} ({error}). {name} takes numbers, as SVC does: put floral_learn.base.TableEncoder() or scikit-learn's "
         f"ColumnTransformer in front, such as make_pipeline(TableEncoder(), {name}())"
     )
 

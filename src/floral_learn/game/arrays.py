@@ -47,7 +47,7 @@ class NumpyBackend:
 
     def cast(self, x: Array, dtype: Any) -> Array:
         """`x` in another type, same memory order; `x` itself where it has the type."""
-        return x.astype(dtype, copy=False)
+        return x if x.dtype == dtype else x.astype(dtype)
 
     def columns(self, x: Array, dtype: Any = None) -> Array:
         """`x` of shape (n,) or (n, c) as (n, c), column by column in memory."""

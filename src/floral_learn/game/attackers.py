@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ Counts = int | np.ndarray  # one for all games, or one for each
 TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
 
 
-@dataclass(frozen=True)
-class Flips:
+class Flips(NamedTuple):
     """Points and their new labels, both (k, R); a negative point is an empty place."""
 
     points: Array
@@ -79,8 +78,6 @@ class View:
         if self.times > 1:
             self.wide_ties = self.of_columns(self.ties)
             self.wide_eligible = None if eligible is None else self.of_columns(eligible)
-        # Rows that are never named have keys below zero, each its own: a partition among equal keys is slow.
-        self.closed = -1 - rows
         counters = backend.array(3 * np.arange(rounds + 1)[:, None] + CHOICE)
         self.streams = stream(self.seeds, counters)
         self.single, self.half = xp.float32, xp.int32
@@ -105,10 +102,11 @@ class View:
         bits = backend.cast(values, self.single).view(self.half)
         bits = (bits + 128) & ~255
         keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
-        allowed = values > 0
-        if self.eligible is not None:
-            allowed = allowed & (self.wide_eligible if wide else self.eligible)
-        return backend.xp.where(allowed, keys, self.closed)
+        closed = values <= 0
+        eligible = self.wide_eligible if wide else self.eligible
+        if eligible is not None:
+            closed = closed | ~eligible
+        return never(keys, closed)
 
     def largest(self, values: Array, counts: np.ndarray, rows: Any = None) -> Array:
         """Rows with the largest values of each column, `counts` of each, (places, c); of several lists per column,
@@ -117,7 +115,7 @@ class View:
         keys, backend, width = self.keys(values), self.backend, values.shape[1]
         if width > 1:
             if rows is not None:
-                keys = backend.xp.where(rows, keys.T, self.closed.T).reshape(-1, len(keys)).T
+                keys = never(keys.T, ~rows).reshape(-1, len(keys)).T
             return backend.largest(keys, counts, width)
         keys = keys[:, 0]
         if rows is None:
@@ -138,6 +136,14 @@ class View:
             ahead = self.streams[number : number + max(1, 2**15 // len(self.mixed))]
             self.draws, self.drawn_from, place = mix(ahead ^ self.mixed.T) & sys.maxsize, number, 0
         return self.draws[place][candidates]
+
+
+def never(keys: Array, rows: Array) -> Array:
+    """`keys` with the sign of those of `rows` set: they are never named, and stay each its own.
+
+    A partition among equal keys is slow.
+    """
+    return keys | rows * -(1 << 63)
 
 
 class Attacker:
@@ -183,6 +189,8 @@ class NoAttack(Attacker):
 class RandomizedTopK(Attacker):
     """k points at random among the B largest duals (the paper's Algorithm 1, line 3; Algorithm 3 for M > 1).
 
+    With k = B it is the deterministic attacker of the paper's inner problem (eq. 5-7).
+
     With several classes each class names its own top B_m, k points are drawn from the union, and their classes are
     redrawn from ``flip_distribution[old]``.
 
@@ -226,40 +234,11 @@ class RandomizedTopK(Attacker):
         caps = np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes))
         if view.columns == 1:
             labels = view.backend.numpy(view.labels)[:, 0]
-            return caps[0].tolist(), [view.backend.array(np.flatnonzero(labels == c)) for c in range(view.n_classes)]
+            rows = map(np.flatnonzero, (labels == 0, labels == 1))
+            return caps[0].tolist(), list(map(view.backend.array, rows))
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
         return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None
-
-
-@dataclass(frozen=True)
-class TopK(Attacker):
-    """The k largest duals, deterministic: the paper's inner problem (eq. 5-7) solved exactly.
-
-    Parameters
-    ----------
-    flips : array of shape (R,) or int
-        k, for each game.
-    flip_distribution : ndarray of shape (n_classes, n_classes), optional
-        As in :class:`RandomizedTopK`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.attackers import TopK
-    >>> from floral_learn.game.game import Game, solve
-    >>> from floral_learn.game.gram import DenseGram
-    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), TopK(1))
-    >>> solve(game).history["flips"].shape
-    (9, 1, 1)
-    """
-
-    flips: Counts
-    flip_distribution: np.ndarray | None = None
-
-    def prepare(self, view: View) -> tuple[np.ndarray] | None:
-        """How many rows of each column are candidates: as many as flips."""
-        return (np.broadcast_to(self.flips, (view.games,)).repeat(view.times),) if np.any(self.flips) else None
 
 
 @dataclass(frozen=True)
@@ -335,7 +314,7 @@ def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
         draws = xp.where(candidates >= 0, draws, sys.maxsize)
     points = _take(candidates, draws.argsort(0), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
-        again = backend.zeros(tuple(points.shape), xp.bool)
+        again = points < -1  # False everywhere: numpy 1.26 has no `xp.bool`
         again[1:] = points[1:] == points[:-1]
         place = backend.arange(len(points))[:, None] + len(points) * (again | (points < 0))
         points = _take(xp.where(again, -1, points), xp.argsort(place, 0), backend)
@@ -348,14 +327,14 @@ def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
 
 def _relabelled(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
-    backend, some = view.backend, points.clip(0, None)
-    old = _take(view.labels, some, backend)
+    backend = view.backend
+    old = _take(view.labels, points, backend)  # in empty places that of the last row, which nobody reads
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
     edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
-    draws = mix(stream(view.seeds, 3 * number + CLASS) ^ _take(view.mixed, some, backend)) & sys.maxsize
+    draws = mix(stream(view.seeds, 3 * number + CLASS) ^ _take(view.mixed, points, backend)) & sys.maxsize
     return backend.cast((edges[old] <= (draws / 2.0**63)[..., None]).sum(-1), backend.int64)
 
 

@@ -17,16 +17,14 @@ of w over I_z. A row of weight 2 then moves exactly as two equal rows do togethe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, outer
 
-ROUNDING = 32 * float(
-    np.finfo(float).eps
-)  # a sum of n numbers is known to a few units of float64's precision, times their total
+# A sum of n numbers is known to a few units of float64's precision, times their total.
+ROUNDING = 32 * float(np.finfo(float).eps)
 HUGE = 1e300  # ends of a bracket that nobody has looked for
 
 
@@ -55,8 +53,7 @@ def gradient(product: Array, signs: Array) -> Array:
     return signs * product - 1
 
 
-@dataclass(frozen=True)
-class Projection:
+class Projection(NamedTuple):
     """A projected point and how exact it is.
 
     Attributes
@@ -119,20 +116,12 @@ class Numbers:
         return yes if condition else no
 
 
-@dataclass(frozen=True)
-class Root:
-    """Where phi vanishes, for each column."""
-
-    mu: Array
-    iterations: Any
-    residual: Array
-    converged: Array
-
-
 def find_root(
     sums: Callable[[Array], tuple[Array, ...]], left: Array, right: Array, mu: Array, xp: Any, max_iter: int = 200
-) -> Root:
+) -> tuple[Array, int, Array, Array]:
     """The root of phi between `left` and `right`: Newton steps, the bracket kept, halved when a step leaves it.
+
+    Returns the root, the passes over the rows, |phi| there and whether it has converged.
 
     Parameters
     ----------
@@ -161,7 +150,7 @@ def find_root(
         trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
     # A bracket can end on neighbouring numbers while y'a is still as large as the duals (caps of 1e-16 |z|): say so.
-    return Root(mu, iterations, size, done & (size <= 1e-9 * total + exact))
+    return mu, iterations, size, done & (size <= 1e-9 * total + exact)
 
 
 def project_exact(
@@ -195,10 +184,11 @@ def project_exact(
     Projection
     """
     u, reach, xp = signs * z, signs * cap, backend.xp
-    low, high = xp.minimum(reach, 0 * reach[:1]), xp.maximum(reach, 0 * reach[:1])
+    low = reach * (signs < 0)
+    high = reach - low
     one = backend is NUMPY and u.shape[1] == 1
     ops, start = (Numbers, float(mu[0] if np.ndim(mu) else mu)) if one else (xp, mu + u[0] * 0)
-    clipped, total = u, 0.0
+    clipped, total, ones = u, 0.0, np.ones(len(u) if one else 0)
 
     def sums(at: Any) -> tuple[Any, ...]:
         nonlocal clipped, total
@@ -208,20 +198,20 @@ def project_exact(
         # The same for one column, in a third of the calls: small games spend most of their time here.
         moved = u - at
         clipped = np.minimum(np.maximum(moved, low), high)
-        phi, slope = np.add.reduce(clipped, None).item(), np.count_nonzero((moved > low) & (moved < high))
+        phi, slope = ones.dot(clipped).item(), np.count_nonzero(clipped == moved)
         if total == 0 or abs(phi) <= 1e-6 * total:  # otherwise phi is far from the rounding that it is held against
-            total = np.add.reduce(np.abs(clipped), None).item()
+            total = ones.dot(np.abs(clipped)).item()
         return phi, slope, total
 
     root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
-    if not ops.all(root.converged):
+    if not ops.all(root[-1]):
         left, right = bracket(u, low, high, weight, xp)
         left, right = (left.item(), right.item()) if one else (left, right)
         root = find_root(sums, left, right, start, ops, max_iter)
-    if not one:
-        return Projection(signs * clipped, root.mu, root.iterations, root.residual, root.converged)
-    mu, residual, converged = np.array([root.mu]), np.array([root.residual]), np.array([root.converged])
-    return Projection(signs * clipped, mu, root.iterations, residual, converged)
+    mu, iterations, residual, converged = root
+    if one:
+        mu, residual, converged = np.array([mu]), np.array([residual]), np.array([converged])
+    return Projection(signs * clipped, mu, iterations, residual, converged)
 
 
 def project_fixed_point(
@@ -360,6 +350,6 @@ def optimality(
     upper = xp.where(least < np.inf, least, lower)
     crossed = (most > -np.inf) & (least < np.inf) & (lower > upper)
     size = share.sum(0)
-    mean = xp.where(free, gap * share, 0.0).sum(0) / xp.where(size > 0, size, 1)
+    mean = (gap * share).sum(0) / xp.where(size > 0, size, 1)
     bias = xp.where(size > 0, mean, (lower + upper) / 2)
     return bias, xp.where(crossed, lower - upper, 0.0), 0.5 * (dual * signs * product).sum(0) - dual.sum(0)

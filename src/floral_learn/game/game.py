@@ -311,13 +311,14 @@ class Play:
         history["step"].append(self.steps[state.round - 1])
         history["mu"].append(point.mu)
         history["projection_iterations"].append(point.iterations)
-        history["projected"].append(point.converged.all())
+        history["projected"].append(point.converged)
         history["flips"].append(flips.points if game.keep_flips else flips.points[:0])
 
     def close(self) -> None:
         """Bias, KKT residual and objective of all rounds that wait for them, at once."""
         rounds, xp, cap, weight = len(self.waiting), self.backend.xp, self.cap, self.weight
-        duals, signs = (xp.concatenate(parts).T for parts in zip(*self.waiting))
+        duals, signs = map(xp.concatenate, zip(*self.waiting))
+        duals, signs = duals.T, signs.T
         if cap.shape[1] > 1:
             cap = xp.concatenate([cap.T] * rounds).T
         if weight is not None and weight.shape[1] > 1:
@@ -360,6 +361,7 @@ class Play:
                     row[: len(values)] = values
             else:
                 history[name] = np.array(rows)
+        history["projected"] = np.logical_and.reduce(history["projected"], axis=1)
         weights = backend.numpy(state.signs * state.dual)
         bias = history["bias"][-1]
         mean_weights, mean_bias = self.averages() if average else (weights, bias)

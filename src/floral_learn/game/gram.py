@@ -1,20 +1,18 @@
 """Gram operators: all that a solver sees of the kernel matrix K is a product with columns.
 
-`DenseGram` holds K, `ChunkedGram` computes it again tile by tile within a memory cap at each product, and
-`LowRankGram` (game/low_rank.py) holds a factor F with K ~ F F'. Labels never enter K: it is built once.
+`DenseGram` holds K and `LowRankGram` (game/low_rank.py) a factor F with K ~ F F'. Labels never enter K: it is built
+once.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
-from sklearn import get_config
 
 from floral_learn.base.validation import LARGEST
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
@@ -34,24 +32,6 @@ def format_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
-
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def parse_bytes(size: str | float) -> int:
-    """Bytes in ``"4GB"``, ``"500 MiB"`` or a number."""
-    if isinstance(size, str):
-        match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?B|)\s*", size.upper())
-        if match is None or match[2] not in _UNITS or match[1].count(".") > 1:
-            raise ValueError(
-                f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'"
-            )
-        size = float(match[1]) * _UNITS[match[2]]
-    if not size > 0:
-        raise ValueError(f"max_memory={size!r} must be above 0")
-    return int(size)
 
 
 class Gram:
@@ -208,71 +188,6 @@ class DenseGram(Gram):
         return self.backend.cast(product, self.backend.float64)
 
 
-class ChunkedGram(Gram):
-    """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small.
-
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n, d)
-        The rows.
-    kernel : Kernel
-        Any.
-    max_bytes : int
-        Cap for a tile.
-    dtype : str
-        Type of the tiles.
-    backend : NumpyBackend
-        Where they are computed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.gram import ChunkedGram, DenseGram
-    >>> from floral_learn.game.kernels import Kernel
-    >>> X, kernel = np.random.default_rng(0).normal(size=(50, 3)), Kernel("rbf", gamma=0.3)
-    >>> v = np.ones((50, 1))
-    >>> small = ChunkedGram(X, kernel, max_bytes=4_000)
-    >>> bool(np.allclose(small.matmat(v), DenseGram.from_rows(X, kernel).matmat(v))), small.nbytes
-    (True, 4000)
-    """
-
-    kind = "chunked"
-
-    def __init__(
-        self,
-        X: Any,
-        kernel: Kernel,
-        max_bytes: int = 256_000_000,
-        dtype: str = "float64",
-        backend: NumpyBackend = NUMPY,
-    ) -> None:
-        self.kernel = kernel
-        self.backend = backend
-        self.dtype = dtype
-        self.rows = kernel.prepare(X, backend, dtype)
-        self.n = self.rows.shape[0]
-        # A tile and the temporary it is computed from.
-        row_bytes = 2 * self.n * np.dtype(dtype).itemsize
-        self.tile = max(1, min(self.n, max_bytes // row_bytes))
-        self.nbytes = self.tile * row_bytes
-
-    def diagonal(self) -> np.ndarray:
-        """From the rows themselves."""
-        return self.backend.numpy(self.kernel.diagonal(self.rows, self.backend)).astype(np.float64)
-
-    def matmat(self, columns: Array) -> Array:
-        """``K @ columns``, each tile used for both triangles."""
-        out = self.backend.zeros(tuple(columns.shape), self.backend.float64)
-        columns = self.backend.cast(columns, self.backend.dtype(self.dtype))
-        for start in range(0, self.n, self.tile):
-            stop = min(start + self.tile, self.n)
-            block = self.kernel(self.rows[start:stop], self.rows[start:], self.backend)
-            block = self.backend.cast(block, columns.dtype)
-            out[start:stop] += block @ columns[start:]
-            out[stop:] += block[:, stop - start :].T @ columns[start:stop]
-        return out
-
-
 def choose_gram(
     X: Any,
     kernel: Kernel,
@@ -288,7 +203,7 @@ def choose_gram(
     for so many rows. It stops where the relative error of a product is about 0.5 % or where more rank no longer changes
     how a probe set is told apart (`Probe`), and at 512 at the latest. If that does not suffice, dense up to 6,000 rows
     if it fits in `MAX_BYTES`; otherwise the low-rank factor is kept, with a warning where it is far off. Kernels that
-    may be indefinite (sigmoid, callables) are dense where that fits, else chunked. Labels have no say.
+    may be indefinite (sigmoid, callables) are dense. Labels have no say.
 
     Raises
     ------
@@ -307,19 +222,15 @@ def choose_gram(
     n = X.shape[0]
     dtype = ("float64" if n <= EXACT_ROWS else "float32") if dtype is None else dtype
     dense_bytes = n * n * np.dtype(dtype).itemsize
-    fits = dense_bytes <= MAX_BYTES
-    small = n <= (EXACT_ROWS if kernel.definite else DENSE_ROWS)
-    if gram == "dense" or (gram == "auto" and fits and (small or not kernel.definite)):
-        if not fits:
+    if gram == "dense" or (gram == "auto" and (n <= EXACT_ROWS or not kernel.definite)):
+        if dense_bytes > MAX_BYTES:
             check_memory("a dense Gram", n, dense_bytes, backend)
         return DenseGram.from_rows(X, kernel, dtype, backend)
-    if gram == "chunked" or (gram == "auto" and not kernel.definite):
-        return ChunkedGram(X, kernel, int(get_config()["working_memory"] * 2**20), dtype, backend)
     from floral_learn.game.low_rank import low_rank_gram  # which builds on this file
 
     rng = np.random.default_rng() if rng is None else rng
     made, enough = low_rank_gram(X, kernel, gram, dtype, rng, backend)
-    if not enough and gram == "auto" and fits and n <= 2 * DENSE_ROWS:
+    if not enough and gram == "auto" and dense_bytes <= MAX_BYTES and n <= 2 * DENSE_ROWS:
         return DenseGram.from_rows(X, kernel, dtype, backend)
     if not enough and made.error > 0.25:  # decision values are then off by a quarter of their size
         warnings.warn(
@@ -337,7 +248,7 @@ def check_memory(what: str, n: int, needed: float, backend: NumpyBackend) -> Non
     if backend.device is None and needed > machine_bytes():
         raise MemoryError(
             f"{what} of {n:,} rows takes {format_bytes(needed)}, and this machine has {format_bytes(machine_bytes())}; "
-            "use gram='low_rank', a smaller rank such as gram=128, or gram='chunked'"
+            "use gram='low_rank' or a smaller rank, such as gram=128"
         )
 
 

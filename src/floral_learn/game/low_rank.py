@@ -318,7 +318,7 @@ def low_rank_gram(
     if not kernel.definite and not callable(kernel.name):
         warnings.warn(
             f"the {kernel.name} kernel may have negative eigenvalues, which a low-rank factor F F' leaves out: the "
-            "fit is that of another kernel. Use gram='dense' or gram='chunked'.",
+            "fit is that of another kernel. Use gram='dense'.",
             UserWarning,
             stacklevel=2,
         )

@@ -13,28 +13,28 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
     from floral_learn.paper.diagnosis import Diagnosis as Diagnosis
     from floral_learn.paper.diagnosis import Premise as Premise
     from floral_learn.paper.diagnosis import diagnose as diagnose
-    from floral_learn.paper.equilibrium import Equilibrium as Equilibrium
-    from floral_learn.paper.equilibrium import find_equilibrium as find_equilibrium
     from floral_learn.paper.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
     from floral_learn.paper.head import FloralHead as FloralHead
-    from floral_learn.paper.head_features import layer_features as layer_features
+    from floral_learn.paper.head import layer_features as layer_features
     from floral_learn.paper.klid_weights import KLIDWeights as KLIDWeights
     from floral_learn.paper.knn_relabel import KNNRelabel as KNNRelabel
-    from floral_learn.paper.lemmas import Constants as Constants
-    from floral_learn.paper.lemmas import constants as constants
     from floral_learn.paper.ln_svm import LabelNoiseSVC as LabelNoiseSVC
     from floral_learn.paper.printed import PaperFloralClassifier as PaperFloralClassifier
     from floral_learn.paper.rsrnn import RSRNNClassifier as RSRNNClassifier
     from floral_learn.paper.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
     from floral_learn.paper.text_floral import TextFloralClassifier as TextFloralClassifier
+    from floral_learn.paper.theory import Constants as Constants
+    from floral_learn.paper.theory import Equilibrium as Equilibrium
+    from floral_learn.paper.theory import constants as constants
+    from floral_learn.paper.theory import find_equilibrium as find_equilibrium
 
 # public name -> module of this room that holds it
 _PUBLIC = {
-    "Constants": "lemmas",
+    "Constants": "theory",
     "CurieFilter": "curie_filter",
     "DEFENSES": "defenses",
     "Diagnosis": "diagnosis",
-    "Equilibrium": "equilibrium",
+    "Equilibrium": "theory",
     "FloralHead": "head",
     "KLIDWeights": "klid_weights",
     "KNNRelabel": "knn_relabel",
@@ -45,10 +45,10 @@ _PUBLIC = {
     "RSRNNClassifier": "rsrnn",
     "RandomizedSmoothingClassifier": "smoothing",
     "TextFloralClassifier": "text_floral",
-    "constants": "lemmas",
+    "constants": "theory",
     "diagnose": "diagnosis",
-    "find_equilibrium": "equilibrium",
-    "layer_features": "head_features",
+    "find_equilibrium": "theory",
+    "layer_features": "head",
 }
 
 __all__ = list(_PUBLIC)

@@ -16,18 +16,26 @@ from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import check_trusted, encode_labels, generator, refuse_several_labels
 from floral_learn.floral.classifier import GameClassifier
-from floral_learn.paper.head import HeadMixin, build_head, check_head_takes, fit_head
-from floral_learn.paper.head_features import check_rows, find_layers, float_types, layer_features
-from floral_learn.paper.mlp_network import build_mlp, packed, torch_device, unpacked
-from floral_learn.paper.torch_data import rows_and_labels
-from floral_learn.paper.training import (
+from floral_learn.paper.head import (
+    HeadMixin,
+    build_head,
+    check_head_takes,
+    check_rows,
+    find_layers,
+    fit_head,
+    float_types,
+    layer_features,
+)
+from floral_learn.paper.network import (
     TRAINING_CONSTRAINTS,
-    History,
     MLPSettings,
     Rows,
+    build_mlp,
     hidden_sizes,
-    log_epoch,
+    packed,
+    torch_device,
     train,
+    unpacked,
 )
 
 
@@ -60,9 +68,8 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         Turns after the first, as described above.
     epochs : int, default=100
         Of each network.
-    learning_rate, momentum, batch_size, optimizer, scheduler, loss, device, random_state, verbose
-        Of the network's training; the head draws from `random_state` unless it has its own. In the
-        turns after the first, `loss` gets class probabilities (n, n_classes) for rows whose labels are soft.
+    learning_rate, momentum, batch_size, device, random_state
+        Of the network's training, by SGD; the head draws from `random_state` unless it has its own.
 
     Attributes
     ----------
@@ -114,12 +121,8 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         learning_rate: Any = 0.01,
         momentum: float = 0.9,
         batch_size: Any = 32,
-        optimizer: Any = None,
-        scheduler: Any = None,
-        loss: Any = None,
         device: Any = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.module = module
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -130,23 +133,19 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.scheduler = scheduler
-        self.loss = loss
         self.device = device
         self.random_state = random_state
-        self.verbose = verbose
 
     @whole_fit
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Train network and head on rows X with untrusted labels y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            Or a torch Dataset or DataLoader of rows, or of pairs (row, label).
+            Images are (n_samples, channels, height, width).
         y : array-like of shape (n_samples,)
-            May be left out where X is a Dataset with labels.
+            Untrusted labels.
         sample_weight : array-like of shape (n_samples,), optional
             Factor of each row's loss in the network, and of C in the head.
         trusted : bool array of shape (n_samples,), optional
@@ -160,7 +159,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
         sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
-        X, y = rows_and_labels(X, align(X, y))
+        y = align(X, y)
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=self.module is not None, dtype=float_types(X), ensure_min_samples=2)
         classes, codes = encode_labels(y, type(self).__name__)
@@ -182,7 +181,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
             self.module_ = copy.deepcopy(start)
             stream.set_state(batches)
             given = Rows(X[rows], soft[rows], scaled)
-            histories.append(train(self.module_, given, settings, stream, after_epoch=self._log))
+            histories.append(train(self.module_, given, settings, stream))
             features = layer_features(self.module_, X, self.layer)
             self.head_ = fit_head(clone(head), features, y, weight, trusted)
             if len(histories) > self.alternations:
@@ -200,9 +199,6 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
             batch_size=self.batch_size,
-            optimizer=self.optimizer,
-            scheduler=self.scheduler,
-            loss=self.loss,
         )
 
     def _start(self, X: np.ndarray, n_classes: int, stream: torch.Generator) -> torch.nn.Module:
@@ -217,10 +213,6 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         if not any(parameter.requires_grad for parameter in self.module.parameters()):
             raise ValueError("the module has no parameter to train; FloralHead takes a network as it is")
         return copy.deepcopy(self.module)
-
-    def _log(self, history: History) -> None:
-        if self.verbose:
-            log_epoch(len(history["loss"]), self.epochs, history)
 
     def _rows_at_once(self) -> int:
         return 256

@@ -1,8 +1,13 @@
-"""FLORAL as the last layer of a trained network: the game is played on its features."""
+"""FLORAL as the last layer of a trained network: the game is played on its features.
+
+Features are what one of the layers gives, read by a hook, in batches, on the network's device.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import threading
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -13,12 +18,132 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.attacks.gradient import evaluating, place_of
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import generator, refuse_several_labels
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.paper.head_features import check_rows, find_layers, float_types, layer_features
-from floral_learn.paper.torch_data import rows_and_labels, rows_only
+from floral_learn.paper.network import MLP, batches_of
+
+# Hooks see every forward pass of a module, and threads (clones in a search, say) may share one.
+_ONE_READER = threading.RLock()
+
+
+def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = None, batch_size: int = 256) -> Any:
+    """Features (n, width) of rows from any network, to review, audit or classify: 64-bit floats.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Runs in evaluation mode on the device where it lies, and is left as it was. A torchvision model, say.
+    X : array of shape (n, ...)
+        Images are (n, channels, height, width).
+    layer : str or None, default=None
+        The layer whose output is the features; "output" is what the module itself gives, None what goes into its last
+        linear layer. More axes than two are flattened.
+    batch_size : int, default=256
+        Rows of a forward pass.
+
+    Returns
+    -------
+    ndarray of shape (n, width)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from floral_learn.paper import layer_features
+    >>> encoder = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    >>> layer_features(encoder, np.zeros((5, 3, 8, 8)), layer="output").shape
+    (5, 4)
+    """
+    with _ONE_READER:
+        if isinstance(module, MLP):
+            module = copy.deepcopy(module).double()  # small: a row has the same features alone and in any batch
+        device, dtype = place_of(module)
+        parts = find_layers(module, layer)
+        caught: list[Any] = []
+        if layer is None:  # the last one to be called, which need not be the last one to be defined
+            hooks = [part.register_forward_pre_hook(lambda _, given: caught.append(given[0])) for part in parts]
+        else:
+            hooks = [part.register_forward_hook(lambda _, given, output: caught.append(output)) for part in parts]
+        found = []
+        try:
+            with evaluating(module), torch.no_grad():
+                for rows in batches_of(X, batch_size, device, dtype):
+                    caught.clear()
+                    _run(module, rows)
+                    if not caught:
+                        raise ValueError(f"layer={layer!r} takes no part in the forward pass of the module")
+                    found.append(_matrix(caught[-1], layer, len(rows)))
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return np.concatenate(found)
+
+
+def float_types(X: Any) -> list[Any]:
+    """Types that rows may have, the one that others are turned into first: pixels of images are many, and small."""
+    axes = X.ndim if hasattr(X, "ndim") else _axes(X)
+    return [np.float32, np.float64] if axes > 2 else [np.float64, np.float32]
+
+
+def _axes(X: Any) -> int:
+    """Axes of nested lists; what holds no array is for others to refuse."""
+    try:
+        return int(np.asarray(X).ndim)
+    except ValueError:
+        return 2
+
+
+def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
+    """The part of `module` with a name, or all its linear layers; a ValueError says what there is."""
+    if not isinstance(module, torch.nn.Module):
+        raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
+    parts = dict(module.named_modules())
+    if layer == "output" and layer not in parts:
+        return [module]
+    if layer is not None:
+        if layer not in parts or layer == "":
+            known = ", ".join(name for name, _ in module.named_children())
+            raise ValueError(f"layer={layer!r} is not a layer of the module; it has: {known}, and their own parts")
+        return [parts[layer]]
+    linear = [part for part in parts.values() if isinstance(part, torch.nn.Linear)]
+    if not linear:
+        raise ValueError(
+            'the module has no Linear layer, whose input would be the features: use layer="output" for what the '
+            "module itself gives, or name a layer"
+        )
+    return linear
+
+
+def check_rows(module: torch.nn.Module, X: np.ndarray) -> torch.Tensor:
+    """What `module` gives for the first row; a ValueError where it does not take rows of this shape."""
+    device, dtype = place_of(module)
+    with evaluating(module), torch.no_grad():
+        return _run(module, next(batches_of(X[:1], 1, device, dtype)))
+
+
+def _run(module: torch.nn.Module, rows: torch.Tensor) -> Any:
+    try:
+        return module(rows)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape, hint = tuple(rows.shape[1:]), ""
+        if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4):
+            hint = " (torch wants channels first: X.transpose(0, 3, 1, 2))"
+        raise ValueError(
+            f"the module does not take rows of shape {shape}{hint}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _matrix(value: Any, layer: str | None, n: int) -> np.ndarray:
+    while isinstance(value, tuple | list) and value:
+        value = value[0]
+    if not isinstance(value, torch.Tensor) or value.ndim < 1 or len(value) != n:
+        raise ValueError(f"layer={layer!r} gives no tensor with one row a sample")
+    return value.reshape(n, -1).double().cpu().numpy()
 
 
 def build_head(head: Any, random_state: Any) -> Any:
@@ -80,7 +205,6 @@ class HeadMixin(TransformerMixin):
     def transform(self, X: Any) -> np.ndarray:
         """Features (m, width) that the head sees of rows X."""
         check_is_fitted(self)
-        X = rows_only(X)
         X = validate_data(self, X, reset=False, allow_nd=True, dtype=float_types(X))
         return layer_features(self.module_, X, self.layer, self._rows_at_once())
 
@@ -174,16 +298,15 @@ class FloralHead(HeadMixin, ClassifierMixin, Estimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Train the head on the features of rows X with untrusted labels y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            Images are (n_samples, channels, height, width). Or a torch Dataset or DataLoader of rows, or of pairs
-            (row, label).
+            Images are (n_samples, channels, height, width).
         y : array-like of shape (n_samples,)
-            May be left out where X is a Dataset with labels.
+            Untrusted labels.
         sample_weight, trusted : array-like of shape (n_samples,), optional
             As in ``FloralClassifier.fit``.
         """
@@ -192,7 +315,7 @@ class FloralHead(HeadMixin, ClassifierMixin, Estimator):
         head = build_head(self.head, self.random_state)
         check_head_takes(head, sample_weight, trusted)
         sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
-        X, y = rows_and_labels(X, align(X, y))
+        y = align(X, y)
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, dtype=float_types(X), ensure_min_samples=2)
         check_rows(self.module, X)

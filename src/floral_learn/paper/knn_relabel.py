@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from floral_learn.base.estimator import Estimator
@@ -48,19 +47,11 @@ class KNNRelabel(Estimator):
         self.n_neighbors = n_neighbors
         self.threshold = threshold
 
-    def fit_resample(self, X: Any, y: Any, graph: Any = None) -> tuple[Any, NDArray[Any]]:
-        """Sanitise labels y (n,) of rows X (n, d).
-
-        ``graph`` is an optional sparse (n, n) matrix whose stored entries, explicit zeros included, name
-        the neighbours of each row, as ``sklearn.neighbors.kneighbors_graph`` gives it; it then decides who
-        votes, in place of ``n_neighbors``. Its diagonal is ignored. A class never loses all of its labels.
-        """
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """Sanitise labels y (n,) of rows X (n, d). A class never loses all of its labels."""
         features, classes, codes = sanitizer_input(self, X, y)
-        if graph is None:
-            blocks = nearest_others(features, self.n_neighbors)
-            votes = np.concatenate([label_votes(near, codes, len(classes)) for _, near, _ in blocks])
-        else:
-            votes = _count_graph_votes(graph, codes, len(classes))
+        blocks = nearest_others(features, self.n_neighbors)
+        votes = np.concatenate([label_votes(near, codes, len(classes)) for _, near, _ in blocks])
         share = votes / votes.sum(axis=1, keepdims=True)
         rows = np.arange(len(codes))
         winner = share.argmax(axis=1)
@@ -71,21 +62,3 @@ class KNNRelabel(Estimator):
         clean = classes[np.where(change, winner, codes)]
         self.sample_indices_, self.relabeled_ = np.arange(len(codes)), change
         return X, clean
-
-
-def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
-    n = len(codes)
-    if not sparse.issparse(graph):
-        raise ValueError(f"graph must be a scipy sparse matrix of shape ({n}, {n}), got {type(graph).__name__}.")
-    if graph.shape != (n, n):
-        raise ValueError(f"graph must have shape ({n}, {n}), one row for each row of X, got {graph.shape}.")
-    graph = graph.tocsr()  # keeps explicit zeros: duplicates at distance 0 are neighbours too
-    row = np.repeat(np.arange(n), np.diff(graph.indptr))
-    other = row != graph.indices
-    votes = np.bincount(row[other] * n_classes + codes[graph.indices[other]], minlength=n * n_classes).reshape(
-        n, n_classes
-    )
-    if (votes.sum(axis=1) == 0).any():
-        alone = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
-        raise ValueError(f"graph gives row {alone} no neighbour other than itself; every row needs at least one.")
-    return votes

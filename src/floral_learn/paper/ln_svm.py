@@ -17,20 +17,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
-from floral_learn.game.gram import parse_bytes
+from floral_learn.game.gram import format_bytes, machine_bytes
 from floral_learn.game.kernels import resolve_gamma
 
 
 def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Expected label-flipped Gram (n, n): off the diagonal times 1 - 4 noise (1 - noise)."""
-    return _correct_in_place(gram.copy(), noise)
-
-
-def _correct_in_place(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    diagonal = np.diagonal(gram).copy()
-    gram *= 1.0 - 4.0 * noise * (1.0 - noise)
-    np.fill_diagonal(gram, diagonal)
-    return gram
+    expected = gram * (1.0 - 4.0 * noise * (1.0 - noise))
+    np.fill_diagonal(expected, np.diagonal(gram))
+    return expected
 
 
 class LabelNoiseSVC(ClassifierMixin, Estimator):
@@ -40,10 +35,9 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
     ----------
     noise : float in [0, 0.5), default=0.05
         mu of the paper: the expected share of flipped labels.
-    kernel, degree, gamma, coef0, C, class_weight, tol, cache_size, max_iter
-        As in :class:`sklearn.svm.SVC`. Several classes are trained one-vs-rest on the same corrected Gram.
-    max_memory : str or float, default="4GB"
-        A Gram matrix over it is a MemoryError before any work.
+    kernel, degree, gamma, coef0, C, tol, cache_size
+        As in :class:`sklearn.svm.SVC`. Several classes are trained one-vs-rest on the same corrected Gram, which must
+        fit in memory.
 
     Attributes
     ----------
@@ -78,11 +72,8 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "max_memory": [str, Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -94,11 +85,8 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         C: float = 1.0,
-        class_weight: Any = None,
         tol: float = 0.001,
         cache_size: float = 200,
-        max_iter: int = -1,
-        max_memory: Any = "4GB",
     ) -> None:
         self.noise = noise
         self.kernel = kernel
@@ -106,24 +94,20 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         self.gamma = gamma
         self.coef0 = coef0
         self.C = C
-        self.class_weight = class_weight
         self.tol = tol
         self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.max_memory = max_memory
 
     @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X (n, d), or a Gram matrix (n, n), and labels y (n,)."""
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
-        self._check_memory(len(X))
+        if (needed := 16 * len(X) ** 2) > machine_bytes():  # the Gram matrix and the corrected one
+            raise MemoryError(f"two Gram matrices of {len(X):,} rows take {format_bytes(needed)}: use fewer rows")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix, got shape {X.shape}.")
         self.gamma_ = resolve_gamma(self.gamma, X) if self.kernel != "precomputed" else None
-        # A second n x n matrix costs more than the correction: only a Gram that the caller owns is copied.
-        gram = self._kernel(X, X)
-        gram = correct_gram(gram, self.noise) if gram is X else _correct_in_place(gram, self.noise)
+        gram = correct_gram(self._kernel(X, X), self.noise)
         n_classes = len(self.classes_)
         sides = range(1, 2) if n_classes == 2 else range(n_classes)
         dual = np.zeros((len(sides), len(X)))
@@ -131,14 +115,7 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         self.n_iter_ = 0
         for row, code in enumerate(sides):
             side = codes == code
-            svm = SVC(
-                kernel="precomputed",
-                C=self.C,
-                class_weight=self._binary_class_weight(code),
-                tol=self.tol,
-                cache_size=self.cache_size,
-                max_iter=self.max_iter,
-            )
+            svm = SVC(kernel="precomputed", C=self.C, tol=self.tol, cache_size=self.cache_size)
             # an ordinary SVM on the expected matrix Q; predictions take the plain kernel
             svm.fit(gram, np.where(side, 1, -1), sample_weight=weight)
             dual[row, svm.support_] = np.ravel(svm.dual_coef_)
@@ -150,40 +127,13 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
             self.support_vectors_ = X[self.support_]
         return self
 
-    def _binary_class_weight(self, code: int) -> Any:
-        """The weights of class ``code`` (+1) and of the rest (-1) that ``class_weight`` asks for."""
-        if not isinstance(self.class_weight, dict):
-            return self.class_weight
-        unknown = set(self.class_weight) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"class_weight names {unknown.pop()!r}, which is none of {self.classes_.tolist()}.")
-        own = self.class_weight.get(self.classes_.tolist()[code], 1.0)
-        if len(self.classes_) > 2:
-            return {1: own, -1: 1.0}
-        return {1: own, -1: self.class_weight.get(self.classes_.tolist()[1 - code], 1.0)}
-
-    def _check_memory(self, n: int) -> None:
-        needed = 8 * n * n
-        if needed > parse_bytes(self.max_memory):
-            raise MemoryError(
-                f"LabelNoiseSVC needs a Gram matrix of {n:,} rows, {needed / 1e9:.1f} GB, over "
-                f"max_memory={self.max_memory!r}; raise max_memory or train on fewer rows."
-            )
-
     def _kernel(self, A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.kernel == "precomputed":
             return A
         if callable(self.kernel):
-            return np.array(self.kernel(A, B), dtype=np.float64)  # a copy: it is corrected in place
-        return pairwise_kernels(
-            A,
-            B,
-            metric=self.kernel,
-            filter_params=True,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
+            return np.asarray(self.kernel(A, B), dtype=np.float64)
+        numbers = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **numbers)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores (m,) for two classes, (m, M) one-vs-rest scores for more."""

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.floral.classifier import SHARED_CONSTRAINTS, GameClassifier
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.fitting import Settings
 from floral_learn.game.dual import PROJECTIONS
 
 

@@ -36,10 +36,6 @@ class _Fit:
     objective: float
 
 
-_SMALLEST = 1e-60  # largest entry below which (or above whose inverse) squared distances lose their digits
-_FARTHEST = 1e100  # of a new row, in units of the training data: its square is still a number
-
-
 class RSRNNClassifier(ClassifierMixin, Estimator):
     """Nearest labelled centroid, with flipped-looking samples excluded while the centroids move.
 
@@ -109,10 +105,8 @@ class RSRNNClassifier(ClassifierMixin, Estimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()
-        X, codes, _ = training_input(self, X, y, any_scale=True)
+        X, codes, _ = training_input(self, X, y)
         n_classes = len(self.classes_)
-        self._unit = _unit(X)
-        X = X / self._unit
         variance = X.var(axis=0).sum()
         scale = self.penalty / (variance if variance > 0 else 1.0)
         rng = check_random_state(self.random_state)
@@ -136,7 +130,7 @@ class RSRNNClassifier(ClassifierMixin, Estimator):
             centroids = moved
         assert best is not None
         self.n_iter_ = len(self.history_)
-        self.centroids_, self.centroid_labels_ = best.centroids * self._unit, self.classes_[best.labels]
+        self.centroids_, self.centroid_labels_ = best.centroids, self.classes_[best.labels]
         self.flipped_, self.objective_ = best.flipped, best.objective
         self._codes = best.labels
         return self
@@ -144,28 +138,17 @@ class RSRNNClassifier(ClassifierMixin, Estimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Minus the distance to each class's nearest centroid (m, M); two classes: the difference (m,)."""
         check_is_fitted(self)
-        rows = np.clip(query_input(self, X) / self._unit, -_FARTHEST, _FARTHEST)
-        distances = euclidean_distances(rows, self.centroids_ / self._unit)
+        distances = euclidean_distances(query_input(self, X), self.centroids_)
         scores = np.stack(
             [-distances[:, self._codes == code].min(axis=1) for code in range(len(self.classes_))], axis=1
         )
-        scores = scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-        with np.errstate(over="ignore"):
-            return np.clip(scores * self._unit, -np.finfo(float).max, np.finfo(float).max)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Label of the nearest centroid."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-
-def _unit(X: NDArray[np.float64]) -> float:
-    """A power of two to divide by where squares of X would overflow or vanish, else 1: most data stay as they are."""
-    peak = float(np.abs(X).max())
-    if peak == 0 or _SMALLEST < peak < 1 / _SMALLEST:
-        return 1.0
-    return float(2.0 ** np.floor(np.log2(peak)))
 
 
 def _start(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from floral_learn.base.alignment import align, index_of
-from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
-USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
+ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
+# how often reviewers err, before anything is known of them
+USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Answer:
     """One reviewer's answer about one row.
 
     `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(); `drawn` says whether the row
-    had been reached in the secret random order.
+    had been reached in the secret random order; `along` is the row that was looked at in its place.
     """
 
     row: int
@@ -28,21 +30,12 @@ class Answer:
     reviewer: str
     turn: int
     drawn: bool
+    along: int | None = None
 
 
-class _Said(Protocol):
-    @property
-    def row(self) -> int: ...
-    @property
-    def reviewer(self) -> str: ...
-
-
-S = TypeVar("S", bound=_Said)
-
-
-def latest_answers(log: Iterable[S]) -> dict[int, dict[str, S]]:
+def latest_answers(log: Iterable[Any]) -> dict[int, dict[str, Any]]:
     """The latest answer of each reviewer about each row, ``{row: {reviewer: answer}}``, in order of first answer."""
-    latest: dict[int, dict[str, S]] = {}
+    latest: dict[int, dict[str, Any]] = {}
     for answer in log:
         latest.setdefault(answer.row, {})[answer.reviewer] = answer
     return latest
@@ -60,20 +53,26 @@ class Answers:
         Number of classes, M.
     errors : dict of str to float
         Error rates; before anything is learned, everyone's prior mean.
+    along : set of int
+        Rows that nobody looked at: their answers came with that about a row that is nearly the same. They set labels,
+        and count as no answers of their own.
     """
 
     votes: Mapping[int, Mapping[str, int | None]]
     n_classes: int
     errors: Mapping[str, float]
+    along: frozenset[int] = frozenset()
 
     @classmethod
     def from_log(cls, log: Iterable[Answer], n_classes: int) -> Answers:
         """The answers that stand, everyone's error rate as it is before their answers are compared with anything."""
-        votes = {row: {who: a.code for who, a in said.items()} for row, said in latest_answers(log).items()}
-        return cls(votes, n_classes, {who: USUAL for said in votes.values() for who in said})
+        latest = latest_answers(log)
+        votes = {row: {who: a.code for who, a in said.items()} for row, said in latest.items()}
+        along = {row for row, said in latest.items() if all(a.along is not None for a in said.values())}
+        return cls(votes, n_classes, {who: USUAL for said in votes.values() for who in said}, frozenset(along))
 
     def __len__(self) -> int:
-        return len(self.votes)
+        return len(self.rows)
 
     @property
     def guessing(self) -> float:
@@ -82,21 +81,23 @@ class Answers:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The answered rows, (m,), in order of their first answer."""
-        return np.fromiter(self.votes, dtype=np.intp, count=len(self.votes))
+        """The rows that somebody looked at, (m,), in order of their first answer."""
+        return np.array([row for row in self.votes if row not in self.along], dtype=np.intp)
 
     @cached_property
     def likelihood(self) -> np.ndarray:
         """P(a row's answers | its true class), (m, M): reviewers err independently, towards all other classes alike."""
-        table = np.ones((len(self.votes), self.n_classes))
-        for k, said in enumerate(self.votes.values()):
-            for reviewer, code in said.items():
-                if code is not None:
-                    error = self.errors[reviewer]
-                    chance = np.full(self.n_classes, error / (self.n_classes - 1))
-                    chance[code] = 1 - error
-                    table[k] *= chance
-        return table
+        return np.array([self._likely(row) for row in self.rows.tolist()]).reshape(-1, self.n_classes)
+
+    def _likely(self, row: int) -> np.ndarray:
+        likely = np.ones(self.n_classes)
+        for reviewer, code in self.votes[row].items():
+            if code is not None:
+                error = self.errors[reviewer]
+                chance = np.full(self.n_classes, error / (self.n_classes - 1))
+                chance[code] = 1 - error
+                likely *= chance
+        return likely
 
     @cached_property
     def agreed(self) -> dict[int, int | None]:
@@ -109,11 +110,13 @@ class Answers:
 
     @cached_property
     def settled(self) -> dict[int, int]:
-        """The class of each row on which reviewers agree who are believed (not someone who has been found out)."""
+        """The class of each row on which reviewers agree who are believed: who err as is usual rather than guess."""
+        least = 1 - (USUAL + self.guessing) / 2
+        likely = {row: self._likely(row) for row in self.agreed}
         return {
             row: code
-            for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
-            if code is not None and likely[code] >= SETTLED * likely.sum()
+            for row, code in self.agreed.items()
+            if code is not None and likely[row][code] >= least * likely[row].sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:
@@ -128,12 +131,23 @@ class Answers:
         """
         a, b = ERROR_PRIOR
         missed, total = dict.fromkeys(self.errors, 0.0), dict.fromkeys(self.errors, 0)
-        for k, said in enumerate(self.votes.values()):
-            for reviewer, code in said.items():
+        for k, row in enumerate(self.rows.tolist()):
+            for reviewer, code in self.votes[row].items():
                 if code is not None:
                     missed[reviewer] += 1 - float(belief[k, code])
                     total[reviewer] += 1
         return {who: min((a + missed[who]) / (a + b + total[who]), self.guessing) for who in missed}
+
+
+def read_log(entries: Iterable[Any], n: int, n_classes: int) -> list[Answer]:
+    """The answers about `n` rows that a file lists."""
+    log = [Answer(int(row), code, str(who), int(turn), bool(drawn), at) for row, code, who, turn, drawn, at in entries]
+    codes, rows = {None, *range(n_classes)}, {None, *range(n)}
+    if not all({a.row, a.along} <= rows and a.code in codes for a in log) or any(
+        a.turn > b.turn for a, b in pairwise(log)
+    ):
+        raise ValueError("the answers cannot be those of a review")
+    return log
 
 
 def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int | None]]:

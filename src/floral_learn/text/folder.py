@@ -8,17 +8,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from floral_learn.base.files import MOST_BYTES
 from floral_learn.base.model_files import ModelFileError
+from floral_learn.base.models import FORMAT
 
 NOTE = "floral.json"
-_FORMAT = 1
-_SMALL = 2**24  # bytes of a note
 
 
 @contextmanager
@@ -45,15 +44,19 @@ def replaced_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def note_text(content: dict[str, Any]) -> str:
-    """The JSON note of a folder, with the number of this format; made before anything is written."""
-    return json.dumps({"format": _FORMAT, **content}, indent=1) + "\n"
+    """The JSON note of a folder, with the number of this format; numbers of numpy are numbers, a generator is null."""
+
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, np.random.RandomState) else value.item()
+
+    return json.dumps({"format": FORMAT, **content}, indent=1, default=plain) + "\n"
 
 
 def read_note(folder: str | os.PathLike[str], who: str) -> dict[str, Any]:
     """What `note_text` made for the class `who`; a ModelFileError where there is no such note."""
     try:
         note = _read_json(Path(folder) / NOTE)
-        newer = int(note["format"]) > _FORMAT
+        newer = int(note["format"]) > FORMAT
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFileError(f"{folder} is not a folder that {who}.save wrote") from error
     if newer:
@@ -88,20 +91,9 @@ def check_network(folder: str | os.PathLike[str]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > _SMALL:
-        raise ValueError(f"{path} has more than {_SMALL:,} bytes")
+    if path.stat().st_size > MOST_BYTES // 32:  # Python needs some thirty times the bytes of a JSON text
+        raise ValueError(f"{path} is too large")
     found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds no names and values")
     return found
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON can hold it: numpy's numbers as Python's, a random generator as None."""
-    if isinstance(value, np.random.RandomState):
-        return None
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value

@@ -5,45 +5,34 @@ transformers is imported only when it is needed.
 
 from __future__ import annotations
 
+import math
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from floral_learn.base.cells import reason
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.text import minilm_folder
+from floral_learn.game.arrays import backend_for
 from floral_learn.text.tokens import Tokens, tokenize
-
-_INSTALL = install_line("text")
-DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
 
 def require_transformers() -> Any:
     """Return transformers, or say how to install it; torch and accelerate, for its Trainer, must be there too."""
     missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
-        raise ImportError(f"text models need {', '.join(missing)}: {_INSTALL}")
+        raise ImportError(f"text models need {', '.join(missing)}: {install_line('text')}")
     import transformers
 
     return transformers
 
 
 def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
-    """The folder or hub name behind the parameter `model`; a folder that is not there is an error here.
-
-    A hub name is ``name`` or ``owner/name``; anything else must be a folder with a ``config.json``.
-    """
-    text = os.fspath(minilm_folder() if model is None else model)
-    if Path(text).is_dir():
-        if not (Path(text) / "config.json").is_file():
-            raise ValueError(f"model={text!r} is a folder without a config.json: no transformers model")
-    elif not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
-        raise ValueError(f"model={text!r} does not exist: give an existing folder or the name of a transformers model")
-    return text
+    """The folder or name behind the parameter `model`."""
+    return os.fspath(minilm_folder() if model is None else model)
 
 
 @contextmanager
@@ -63,56 +52,26 @@ def quiet() -> Iterator[None]:
 
 
 def load_part(loader: Any, source: str, **options: Any) -> Any:
-    """``loader.from_pretrained(source)``, from disk before the hub is asked; a ValueError that names `model`."""
-    try:
-        return _from_pretrained(loader, source, local_files_only=True, **options)
-    except ValueError:
-        if Path(source).is_dir():
-            raise
-        _ask_hub(source)
-    return _from_pretrained(loader, source, **options)
-
-
-def _from_pretrained(loader: Any, source: str, **options: Any) -> Any:
+    """``loader.from_pretrained(source)`` from this disk; a ValueError that names `model` where that fails."""
     try:
         with quiet():
-            return loader.from_pretrained(source, trust_remote_code=False, **options)
+            return loader.from_pretrained(source, trust_remote_code=False, local_files_only=True, **options)
     except (ImportError, MemoryError):  # they say what to install, or what is short
         raise
     except Exception as error:  # broken files raise whatever the part of transformers that met them raises
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(
-            f"model={source!r} cannot be loaded ({first}): give an existing folder or the name of a transformers model"
-        ) from error
-
-
-def _ask_hub(source: str) -> None:
-    """One question, before a download that would repeat its own for most of a minute: does the hub know `source`?"""
-    from huggingface_hub import HfApi
-
-    try:
-        HfApi().model_info(source, timeout=10)
-    except Exception as error:  # no such model, no network, offline by choice
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(
-            f"model={source!r} is not a folder here and not among the models downloaded before, and the hub did not "
-            f"give it ({first}): give an existing folder or the name of a transformers model"
+            f"model={source!r} cannot be loaded ({reason(error).strip()}): give a folder with a transformers model, or "
+            "the name of one that was downloaded before (hf download NAME); nothing is downloaded here"
         ) from error
 
 
 def chosen_device(device: str | None) -> str:
-    """``"cpu"``, ``"cuda"`` or ``"cuda:1"``; None takes CUDA where torch sees it."""
+    """`device` as torch names it, if it is there; None takes CUDA where torch sees it."""
     import torch
 
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
-    known = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
-    if known is None:
-        raise ValueError(f"device={device!r} must be None, 'cpu', 'cuda' or one of several such as 'cuda:1'")
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if device != "cpu" and int(known[1] or 0) >= count:
-        raise ValueError(f"{device=} was asked for, but torch sees {count} CUDA devices")
-    return device
+    return str(backend_for(device).device)
 
 
 @dataclass(frozen=True)
@@ -122,7 +81,7 @@ class TextNetwork:
     model: Any
     tokenizer: Any
     device: str
-    max_length: int
+    max_length: Any
 
     def tokens(self, X: Any) -> Tokens:
         """Token numbers of texts; what is tokens already stays as it is."""
@@ -130,17 +89,12 @@ class TextNetwork:
 
 
 def load_network(
-    model: str | os.PathLike[str] | None,
-    device: str | None,
-    max_length: int | str,
-    *,
-    n_classes: int | None = None,
-    seed: int = 0,
+    model: str | os.PathLike[str] | None, device: str | None, max_length: int, n_classes: int | None = None
 ) -> TextNetwork:
     """The network behind the parameter `model`; everything that can be wrong with it shows here.
 
-    With `n_classes` the last layer is new, drawn from `seed`, whatever the files hold. Without, it is the files' own,
-    and they must be safetensors.
+    With `n_classes` the last layer is new, drawn by torch's generator, whatever the files hold. Without, it is the
+    files' own, and they must be safetensors.
     """
     transformers = require_transformers()
     place = chosen_device(device)
@@ -151,15 +105,12 @@ def load_network(
     if n_classes is None:
         network = load_part(loader, source, use_safetensors=True)
     else:
-        from floral_learn.text.passes import own_randomness
-
         wanted = {"num_labels": n_classes, "problem_type": "single_label_classification"}
-        with own_randomness(seed, place):
-            network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
-            _renew_last_layer(network)
+        network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
+        _renew_last_layer(network)
     _ensure_padding(network, tokenizer, source)
     # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
-    return TextNetwork(network.float().to(place), tokenizer, place, _length_to_read(network, max_length))
+    return TextNetwork(network.float().to(place), tokenizer, place, min(max_length, readable_length(network)))
 
 
 def _renew_last_layer(network: Any) -> None:
@@ -183,20 +134,11 @@ def _ensure_padding(network: Any, tokenizer: Any, source: str) -> None:
             config.pad_token_id = tokenizer.pad_token_id
 
 
-def readable_length(network: Any) -> int | None:
-    """Tokens of a text that a network can read; None where there is no limit."""
+def readable_length(network: Any) -> float:
+    """Tokens of a text that a network can read; infinity where there is no limit."""
     for module in network.modules():
         table: Any = getattr(module, "position_embeddings", None)
         first = getattr(table, "padding_idx", None)
         if first is not None:  # RoBERTa and models like it count places from after the padding token's number
             return int(table.num_embeddings) - first - 1
-    return getattr(network.config, "max_position_embeddings", None)
-
-
-def _length_to_read(network: Any, max_length: int | str) -> int:
-    limit = readable_length(network)
-    if isinstance(max_length, str):
-        return DEFAULT_LENGTH if limit is None else min(DEFAULT_LENGTH, limit)
-    if limit is not None and max_length > limit:
-        raise ValueError(f"max_length={max_length} is over the {limit} tokens that this model can read")
-    return int(max_length)
+    return getattr(network.config, "max_position_embeddings", math.inf)

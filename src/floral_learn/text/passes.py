@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from floral_learn.text.tokens import Tokens, length_batches
+from floral_learn.text.tokens import Tokens
 
 EMBED_TOKENS = {"cuda": 131_072, "cpu": 8_192}  # tokens of a forward pass without gradients
 
@@ -22,27 +23,23 @@ def batch_of(tokens: Tokens, rows: np.ndarray, device: Any) -> dict[str, torch.T
     return {"input_ids": ids, "attention_mask": (places < ends[:, None]).long()}
 
 
-def forward(
-    model: Any, tokens: Tokens, device: str, embeddings: bool, pooling: str = "first"
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Logits (n, M) and, where asked for, last-layer embeddings (n, width); float32.
+def forward(model: Any, tokens: Tokens, device: str, pooling: str = "first") -> tuple[np.ndarray, np.ndarray]:
+    """Logits (n, M) and last-layer embeddings (n, width); float32.
 
     `pooling` is "first" (the vector at the first token) or "mean" (the mean over a text's tokens, padding left out).
     """
     logits, vectors = [], []
     model.eval()
     with torch.no_grad(), _precision(device):
-        batches = list(_batches(tokens, device, share=1))
+        batches = _batches(tokens, device)
         for rows in batches:
             batch = batch_of(tokens, rows, device)
-            output = model(**batch, output_hidden_states=embeddings)
+            output = model(**batch, output_hidden_states=True)
             logits.append(output.logits.float())
-            if embeddings:
-                last = output.hidden_states[-1].float()
-                vectors.append(last[:, 0] if pooling == "first" else _mean(last, batch["attention_mask"]))
+            last, kept = output.hidden_states[-1].float(), batch["attention_mask"][:, :, None].float()
+            vectors.append(last[:, 0] if pooling == "first" else (last * kept).sum(1) / kept.sum(1).clamp(min=1))
     back = np.argsort(np.concatenate(batches))
-    scores = torch.cat(logits).cpu().numpy()[back]
-    return scores, torch.cat(vectors).cpu().numpy()[back] if embeddings else None
+    return torch.cat(logits).cpu().numpy()[back], torch.cat(vectors).cpu().numpy()[back]
 
 
 def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) -> tuple[np.ndarray, np.ndarray]:
@@ -56,11 +53,8 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
         leaves[:] = [vectors.detach().requires_grad_()]
         return leaves[0]
 
-    trained = [(p, p.requires_grad) for p in model.parameters()]
-    norms, logits, batches = [], [], list(_batches(tokens, device, share=4))
+    norms, logits, batches = [], [], _batches(tokens, device, share=4)
     model.eval()
-    for parameter, _ in trained:
-        parameter.requires_grad_(False)
     # The network reads token numbers, not vectors: models that write text find the last token by them.
     hook = model.get_input_embeddings().register_forward_hook(as_leaf)
     try:
@@ -74,16 +68,19 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
                 logits.append(scores.detach().double())
     finally:
         hook.remove()
-        for parameter, needed in trained:
-            parameter.requires_grad_(needed)
     back = np.argsort(np.concatenate(batches))
     return torch.cat(norms).cpu().numpy()[back], torch.cat(logits).cpu().numpy()[back]
 
 
-def _batches(tokens: Tokens, device: str, share: int) -> Iterator[np.ndarray]:
-    """Batches that hold one `share`-th of the tokens of a pass without gradients."""
-    most = EMBED_TOKENS[torch.device(device).type] // share
-    return length_batches(tokens, max(1, most // max(int(tokens.lengths.max()), 1)))
+def _batches(tokens: Tokens, device: str, share: int = 1) -> list[np.ndarray]:
+    """Rows in batches of about the same length, each with one `share`-th of the tokens of a pass without gradients.
+
+    Longest first: little padding, and the memory that the first batch takes is the most that will be needed.
+    """
+    most = EMBED_TOKENS["cuda" if torch.device(device).type == "cuda" else "cpu"] // share
+    size = max(1, most // max(int(tokens.lengths.max()), 1))
+    order = np.argsort(-tokens.lengths, kind="stable")
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def _precision(device: str) -> Any:
@@ -91,14 +88,14 @@ def _precision(device: str) -> Any:
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
 
-def _mean(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    kept = mask[:, :, None].to(vectors.dtype)
-    return (vectors * kept).sum(1) / kept.sum(1).clamp(min=1)
-
-
 @contextmanager
 def own_randomness(seed: int, device: str) -> Iterator[None]:
-    """Seeds of a training inside, the caller's random states again afterwards."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
-        torch.manual_seed(seed)
-        yield
+    """Every generator seeded by `seed` inside, or by the Trainer; the caller's random states again afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002

@@ -1,14 +1,13 @@
-"""What a text model is given, checked: texts, their token numbers, labels and weights."""
+"""What a text model is given, checked: texts, their token numbers, and labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.cells import is_missing
 from floral_learn.encoders.text import as_list
 
 
@@ -59,36 +58,10 @@ def check_texts(texts: Any, name: str = "X") -> Any:
 
 
 def check_labels(y: Any, n: int, name: str = "y") -> np.ndarray:
-    """`y` as a flat array of n labels, none of them missing."""
+    """`y` as an array of n labels."""
     if y is None:
         raise ValueError(f"{name} requires labels: TextClassifier requires y to be passed, but the target y is None")
     y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"{name} must be a flat list of labels, its shape is {y.shape}")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    if y.dtype.kind == "O" and any(is_missing(label) for label in y):
-        raise ValueError(f"{name} has missing labels")
     if len(y) != n:
         raise ValueError(f"there are {n} texts but {name} has {len(y)} labels")
     return y
-
-
-def check_weights(weight: Any, n: int) -> np.ndarray:
-    """`weight` as n finite numbers of at least 0, some of them above 0."""
-    weight = np.asarray(weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight has the shape {weight.shape}; one weight per text, ({n},), is needed")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must hold finite numbers of at least 0")
-    if not weight.any():
-        raise ValueError("sample_weight is 0 for every text; at least one must count")
-    return weight
-
-
-def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:
-    """Row numbers in batches of texts of about the same length, longest first: little padding, and the memory that
-    the first batch takes is the most that will be needed."""
-    order = np.argsort(-tokens.lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]

@@ -2,91 +2,69 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from floral_learn.text.network import quiet
-from floral_learn.text.passes import batch_of, forward
+from floral_learn.text.network import TextNetwork, quiet
+from floral_learn.text.passes import batch_of, forward, own_randomness
 from floral_learn.text.tokens import Tokens
 
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """What decides a fine-tune, the data aside."""
-
-    epochs: int
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    seed: int
-    verbose: int = 0
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Texts with class numbers (n,) and weights (n,) of mean one."""
-
-    tokens: Tokens
-    codes: np.ndarray
-    weight: np.ndarray
-
-    def batch(self, picks: list[int]) -> dict[str, torch.Tensor]:
-        """What the network and the loss need of some rows."""
-        rows = np.asarray(picks)
-        told = {
-            "labels": torch.as_tensor(self.codes[rows]).long(),
-            "weight": torch.as_tensor(self.weight[rows]).float(),
-        }
-        return batch_of(self.tokens, rows, "cpu") | told
+History = dict[str, list[float]]
 
 
 def fine_tune(
-    model: Any, rows: TrainingRows, settings: TrainingSettings, device: str, on_epoch: Callable[[float], None]
-) -> None:
-    """Minimise the mean loss of `model` over `rows`, in place; `on_epoch` gets the mean loss of each epoch.
+    network: TextNetwork,
+    rows: tuple[Tokens, np.ndarray, np.ndarray],
+    held: tuple[Tokens, np.ndarray] | None,
+    seed: int,
+    **settings: Any,
+) -> History:
+    """Minimise the mean loss over `rows`, in place: texts, their class numbers, and weights of mean one.
 
-    The model is left in evaluation mode. Losses and scores that are not finite are a ValueError.
+    Returns the mean loss of each epoch, and accuracy and hinge loss on the texts and class numbers `held`. The model is
+    left in evaluation mode. `settings` are the Trainer's. Losses and scores that are not finite are a ValueError.
     """
-    place = torch.device(device)
+    tokens, codes, weight = rows
+    place = torch.device(network.device)
     on_place = nullcontext() if place.index is None else torch.cuda.device(place)
-    with quiet(), own_seeds(device), on_place, tempfile.TemporaryDirectory() as folder:
+
+    def batch(picks: list[int]) -> dict[str, torch.Tensor]:
+        some = np.asarray(picks)
+        labels, weights = torch.as_tensor(codes[some]).long(), torch.as_tensor(weight[some]).float()
+        return batch_of(tokens, some, "cpu") | {"labels": labels, "weight": weights}
+
+    with quiet(), own_randomness(seed, network.device), on_place, tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
-            num_train_epochs=settings.epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            seed=settings.seed,
+            seed=seed,
             optim="adamw_torch",  # offsets and layer norms are not decayed; gradients are cut to a norm of 1
             bf16=place.type == "cuda",
             use_cpu=place.type == "cpu",
             save_strategy="no",
             logging_strategy="no",
             report_to="none",
-            disable_tqdm=not settings.verbose,
+            disable_tqdm=True,
             remove_unused_columns=False,
             dataloader_pin_memory=False,
+            **settings,
         )
         arguments._n_gpu = min(arguments.n_gpu, 1)  # one device, the one that was asked for
-        trainer = _WeightedTrainer(
-            model, arguments, data_collator=rows.batch, train_dataset=list(range(len(rows.codes)))
-        )
+        trainer = _WeightedTrainer(network.model, arguments, data_collator=batch, train_dataset=list(range(len(codes))))
         trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(_EpochEnd(trainer, on_epoch))
+        epochs = _Epochs(trainer, network, held)
+        trainer.add_callback(epochs)
         trainer.train()
         # bf16 leaves a wrapper around forward, which would outlive the training
-        trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    scores, _ = forward(model.eval(), rows.tokens[: settings.batch_size], device, False)
+        trainer.accelerator.unwrap_model(network.model, keep_fp32_wrapper=False)
+    scores, _ = forward(network.model.eval(), tokens[: arguments.per_device_train_batch_size], network.device)
     if not np.isfinite(scores).all():  # no loss follows the last step
-        raise ValueError(f"the scores are not finite after training: lower learning_rate={settings.learning_rate!r}")
+        raise ValueError(f"the scores are not finite after training: lower learning_rate={arguments.learning_rate!r}")
+    return epochs.history
 
 
 class _WeightedTrainer(Trainer):
@@ -102,9 +80,12 @@ class _WeightedTrainer(Trainer):
         return loss
 
 
-class _EpochEnd(TrainerCallback):
-    def __init__(self, trainer: Any, on_epoch: Callable[[float], None]) -> None:
-        self.trainer, self.on_epoch = trainer, on_epoch
+class _Epochs(TrainerCallback):
+    """What each epoch ended with."""
+
+    def __init__(self, trainer: Any, network: TextNetwork, held: Any) -> None:
+        self.trainer, self.network, self.held = trainer, network, held
+        self.history: History = {"loss": []}
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loss = float(torch.stack(self.trainer.losses).sum()) / len(self.trainer.train_dataset)
@@ -113,30 +94,18 @@ class _EpochEnd(TrainerCallback):
             raise ValueError(
                 f"the loss is {loss} in epoch {round(state.epoch)}: lower learning_rate={args.learning_rate!r}"
             )
-        self.on_epoch(loss)
-        self.trainer.model.train()
+        self.history["loss"].append(loss)
+        if self.held is not None:
+            scores, _ = forward(self.network.model, self.held[0], self.network.device)
+            for name, value in _held_out_scores(scores, self.held[1]).items():
+                self.history.setdefault(name, []).append(value)
+            self.network.model.train()
 
 
-def held_out_scores(logits: np.ndarray, codes: np.ndarray) -> dict[str, float]:
+def _held_out_scores(logits: np.ndarray, codes: np.ndarray) -> dict[str, float]:
     """Accuracy and mean hinge loss, max(0, 1 - (own logit - best other logit))."""
-    rows = np.arange(len(codes))
     others = logits.astype(np.float64)
-    own = others[rows, codes].copy()
-    others[rows, codes] = -np.inf
-    margin = own - others.max(axis=1)
-    return {
-        "accuracy": float((logits.argmax(1) == codes).mean()),
-        "hinge_loss": float(np.maximum(0, 1 - margin).mean()),
-    }
-
-
-@contextmanager
-def own_seeds(device: str) -> Iterator[None]:
-    """The Trainer seeds every generator there is: the caller's states are put back afterwards."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
+    own = others[np.arange(len(codes)), codes].copy()
+    others[np.arange(len(codes)), codes] = -np.inf
+    hinge = np.maximum(0, 1 - own + others.max(axis=1))
+    return {"accuracy": float((logits.argmax(1) == codes).mean()), "hinge_loss": float(hinge.mean())}

@@ -13,9 +13,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the review page needs the extra [cli]")
 
-from floral_learn.app.review_page.server import ReviewServer
-from floral_learn.app.review_page.session import ReviewSession
-from floral_learn.app.tables.table import read_table
+from floral_learn.app.review_page import ReviewServer, ReviewSession
+from floral_learn.app.tables import read_table
 from floral_learn.base import TableEncoder
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'

@@ -89,6 +89,16 @@ class Page:
     def settled(self, answers):
         self.wait(lambda: self.js("return document.documentElement.dataset.answers") == str(answers))
 
+    def violations(self):
+        """What axe finds against WCAG."""
+        self.js(AXE)
+        found = self.browser.execute_async_script(
+            f"const done = arguments[0]; axe.run(document, {RULES}).then(r => done([r.violations.map(v => v.id + ': ' "
+            "+ v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')), r.passes.length]))"
+        )
+        assert found[1] > 20, "axe did not look"
+        return found[0]
+
     def errors(self):
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
 
@@ -116,7 +126,6 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
     known = answers >= 20
     assert (page.text("#share") == "Not known yet") != known
     assert "Whatever an attacker did" in page.text("#guarantee")
-    assert page.find("#where").is_displayed() == known
     page.find("#finish").click()
     page.wait(lambda: page.js("return document.querySelector('#done').open"), 120)
     for width, height in ((1280, 800), (1920, 1080)):
@@ -207,13 +216,66 @@ def test_earlier_answers_own_keys_and_guidelines_by_keyboard(browser, parts, sta
     assert page.errors() == []
 
 
+def test_rows_that_are_nearly_the_same_are_answered_at_once_by_keyboard(browser, start, tmp_path):
+    rng = np.random.default_rng(0)
+    places = np.repeat(rng.normal(size=(30, 2)), 4, axis=0)
+    frame = pd.DataFrame(places + 1e-5 * rng.normal(size=(120, 2)), columns=["width", "height"])
+    frame["remark"], frame["source"] = "", "a"
+    frame["quality"] = np.where((frame["width"] > 0) ^ (rng.random(120) < 0.1), "good", "bad")
+    frame.to_csv(tmp_path / "parts.csv", index=False)
+    running = start(tmp_path / "parts.csv", tmp_path / "review", seed=0)
+    page = Page(browser, running.server.address)
+    store, truth = running.session.store, np.where(frame["width"] > 0, "good", "bad")
+
+    def press(key):
+        row = page.row()
+        page.press(key)
+        page.wait(lambda: page.row() != row)
+        return row
+
+    key_of = {"bad": "1", "good": "2"}
+    assert "These 4 rows are nearly the same" in page.text("#alike-title")
+    assert len(page.text("#alikes").split("\n")) == 3
+    for dark in (False, True):
+        page.shape(390, dark)
+        assert page.violations() == []
+    page.shape(1280)
+    first = press(key_of[truth[page.row()]])
+    said = store.active()[-1]
+    assert sorted(said.rows) == list(range(4 * (first // 4), 4 * (first // 4) + 4))
+    assert f"row {first} and 3 like it are" in page.text("#last").replace("\n", " ")
+    page.wait(lambda: "1 answer on 1 row and 3 rows like them" in page.text("#answered"))
+    before = page.row()
+    page.press("z")
+    page.wait(lambda: page.row() == first)
+    assert store.active() == []
+    assert "nearly the same" in page.text("#alike-title"), "as it was asked"
+    page.press("a")
+    page.wait(lambda: "only" in page.text("#alike-title"))
+    press(key_of[truth[first]])
+    assert store.active()[-1].rows == (first,)
+    assert page.row() == before
+    rows = [press(key_of[truth[page.row()]]) for _ in range(3)]
+    page.press("c")
+    page.press("\ue007")
+    page.wait(lambda: page.row() == rows[-1])
+    press(key_of[truth[rows[-1]]])
+    changed, other = store.active()[-1], store.active()[-2]
+    assert (changed.row, sorted(changed.along)) == (rows[-1], sorted(other.along)), "changing one changes all"
+    page.find("#finish").click()
+    page.wait(lambda: page.js("return document.querySelector('#done').open"), 120)
+    told = pd.read_csv(running.session.out / "decisions.csv")
+    assert len(told) == len({row for said in store.active() for row in said.rows})
+    assert (told["label"] == truth[told["row"]]).all()
+    assert page.errors() == []
+
+
 def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_path):
     import json
     import threading
 
-    from floral_learn.app.review_page.judging import JudgeSession
-    from floral_learn.app.review_page.server import ReviewServer
-    from floral_learn.app.tables.table import read_table
+    from floral_learn.app.review_page import JudgeSession, ReviewServer
+    from floral_learn.app.tables import read_table
     from floral_learn.review.judge import JudgeReview
 
     rng = np.random.default_rng(0)
@@ -337,16 +399,10 @@ def test_an_answer_that_was_not_saved_stays_and_is_sent_again(page, running):
 
 
 def test_pictures_are_shown_from_the_folder(browser, start, tmp_path):
-    import struct
-    import zlib
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    dot = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0\x80"))
+    image = pytest.importorskip("PIL.Image", reason="pictures need pillow")
     (tmp_path / "pictures").mkdir()
     for i in range(30):
-        (tmp_path / "pictures" / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + dot + chunk(b"IEND", b""))
+        image.new("L", (1, 1), 128).save(tmp_path / "pictures" / f"{i}.png")
     frame = pd.DataFrame({"file": [f"pictures/{i}.png" for i in range(30)], "size": np.arange(30.0)})
     frame["remark"], frame["source"], frame["quality"] = "", "a", np.where(np.arange(30) < 15, "low", "high")
     frame.to_csv(tmp_path / "table.csv", index=False)
@@ -390,16 +446,9 @@ def test_it_fits_the_screen_and_meets_wcag(page, parts, width, dark):
         "b.getBoundingClientRect().height < 24).map(b => b.textContent)"
     )
     assert small == []
-    page.js(AXE)
-    for opened in (False, True):
-        if opened:
-            page.js("document.getElementById('open-settings').click()")
-        found = page.browser.execute_async_script(
-            f"const done = arguments[0]; axe.run(document, {RULES}).then(r => done([r.violations.map(v => v.id + ': ' "
-            "+ v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')), r.passes.length]))"
-        )
-        assert found[0] == []
-        assert found[1] > 20, "axe did not look"
+    assert page.violations() == []
+    page.js("document.getElementById('open-settings').click()")
+    assert page.violations() == []
 
 
 def test_everything_can_be_reached_with_the_keyboard_alone(page, running):
@@ -415,3 +464,47 @@ def test_everything_can_be_reached_with_the_keyboard_alone(page, running):
     page.press(Keys.ENTER)
     page.wait(lambda: page.row() != before)
     assert page.js("return document.activeElement.id") == "ask", "a screen reader goes on with the new question"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beside", [False, True], ids=["inside the page", "beside it"])
+def test_the_audit_page_of_2000_pictures_scrolls_without_long_tasks(browser, tmp_path, monkeypatch, beside):
+    from sklearn.datasets import load_digits
+
+    from floral_learn import find_label_issues
+    from floral_learn.app import audit_page
+
+    image = pytest.importorskip("PIL.Image", reason="pictures need pillow")
+    rng, digits = np.random.default_rng(0), load_digits()
+    rows = np.arange(2000) % len(digits.target)
+    labels = np.where(rng.random(2000) < 0.1, rng.integers(10, size=2000), digits.target[rows])
+    paths = [tmp_path / f"{i}.png" for i in range(2000)]
+    for path, row in zip(paths, rows, strict=True):
+        image.fromarray((digits.images[row] * 15.9).astype(np.uint8)).save(path)
+    if beside:
+        monkeypatch.setattr(audit_page, "MOST_BYTES", 1000)
+    pictures = audit_page.PagePictures(paths, tmp_path)
+    found = find_label_issues(digits.data[rows], labels, random_state=0)
+    page = audit_page.render(found, frame=pd.DataFrame({"file": [path.name for path in paths]}), pictures=pictures)
+    (tmp_path / "thumbnails").mkdir()
+    for path, content in pictures.files.items():
+        path.write_bytes(content)
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get((tmp_path / "page.html").as_uri())
+    js = browser.execute_script
+    js("window.tasks = []; new PerformanceObserver(l => tasks.push(...l.getEntries().map(e => e.duration)))"
+       ".observe({type: 'longtask', buffered: true})")  # fmt: skip
+    js("const s = document.getElementById('size'); s.value = 100; s.dispatchEvent(new Event('change'))")
+    images = []
+    for _ in range(20):
+        for _ in range(10):
+            wheel = {"type": "mouseWheel", "x": 640, "y": 450, "deltaX": 0, "deltaY": 900}
+            browser.execute_cdp_cmd("Input.dispatchMouseEvent", wheel)
+        js("document.querySelector('tr.row button.open').click()")
+        images.append(js("return document.images.length"))
+        js("document.getElementById('next').click()")
+    assert js("return document.getElementById('page').textContent") == "page 20 of 20"
+    assert js("return scrollY") > 1000
+    assert 100 < max(images) < 300
+    assert max(js("return window.tasks"), default=0) < 200

@@ -29,7 +29,8 @@ def begun(tmp_path_factory):
     (folder / "t.csv").write_text("a,y\n" + "\n".join(rows) + "\n")
     assert run("review", folder / "t.csv", "-l", "y", "-o", folder / "out", "--finish").exit_code == 0
     with sqlite3.connect(folder / "out" / "answers.sqlite") as base:
-        base.execute("INSERT INTO answers VALUES (1, 'request 1', 3, 'label', 'yes', 'ann', '2026-01-01T00:00:00Z', 0)")
+        said = "1, 'request 1', 3, 'label', 'yes', 'ann', '2026-01-01T00:00:00Z', 0, '[4]'"
+        base.execute(f"INSERT INTO answers VALUES ({said})")
     base.close()
     return folder
 
@@ -50,6 +51,10 @@ CHANGES = {
     "another kind": ["PRAGMA ignore_check_constraints = ON", "UPDATE answers SET kind = 'maybe'"],
     "a kind without a label": ["PRAGMA ignore_check_constraints = ON", "UPDATE answers SET label = NULL"],
     "seen by nobody": ["UPDATE answers SET seen = 'x'"],
+    "words for rows": ["UPDATE answers SET along = '[\"x\"]'"],
+    "no list of rows": ["UPDATE answers SET along = '4'"],
+    "rows without end": ["UPDATE answers SET along = '" + 30_000 * "[" + "'"],
+    "another row that is not there": ["UPDATE answers SET along = '[100000]'"],
     "a view for a table": ["ALTER TABLE answers RENAME TO a2", "CREATE VIEW answers AS SELECT * FROM a2"],
     "a view without end": ["ALTER TABLE undone RENAME TO u2", f"CREATE VIEW undone AS {ENDLESS}"],
     "a trigger": ["CREATE TRIGGER t AFTER INSERT ON answers BEGIN DELETE FROM answers; END"],

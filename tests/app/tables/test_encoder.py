@@ -133,4 +133,4 @@ def test_a_wide_table_of_numbers_costs_no_call_and_no_search_per_column(monkeypa
     assert encoder.transform(wide.iloc[:, ::-1]).shape == (25, 5000)
     assert encoder.get_feature_names_out().tolist() == list(wide.columns)
     assert not asked
-    assert [places.dtype.kind for _, _, places in encoder.transformer_.transformers] == ["i"]
+    assert [places.dtype.kind for _, places in encoder.parts_] == ["i"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn.app.tables import read_table, source, workbook
+from floral_learn.app.tables import read_table, row_files, source
 from floral_learn.base import TableEncoder, TableError
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -177,7 +177,7 @@ def test_a_bad_file_is_one_line_with_its_name_and_place(tmp_path, name, content,
 
 def test_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MOST_BYTES", 2**20)
-    monkeypatch.setattr(workbook, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(row_files, "MOST_BYTES", 2**20)
     with pytest.raises(TableError, match="unpacks to more than 1 MiB"):
         read_table(put(tmp_path, "t.csv.gz", gzip.compress(b"0" * 2**21)), label="y")
     with pytest.raises(TableError, match="unpacks to 2 MiB; at most 1"):

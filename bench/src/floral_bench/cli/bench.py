@@ -57,6 +57,11 @@ def bench(
     if list_suites:
         show_list(out)
         return
+    if names == ["replay"]:
+        from floral_bench.replay import page
+
+        typer.echo(page())
+        return
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
     if thorough and data is None:

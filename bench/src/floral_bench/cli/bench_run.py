@@ -148,4 +148,5 @@ def show_list(out: Path) -> None:
     sizes |= {name: (title, experiment(name, {}).cells) for name, title in TITLES.items()}
     for name, (title, cells) in sizes.items():
         table.add_row(name, title, str(len(cells)), duration(last[name]) if name in last else "-")
+    table.add_row("replay", "the paper's three algorithms in plain numpy beside PaperFloralClassifier", "8", "-")
     Console().print(table)

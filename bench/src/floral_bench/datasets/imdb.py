@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from floral_bench.datasets.download import find_or_download
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import generator
 from floral_learn.datasets.dataset import Dataset
-from floral_learn.datasets.files import DataNotFoundError, find_file
+from floral_learn.datasets.files import DataNotFoundError
 
 FILE = "imdb.jsonl.xz"
 # SHA-256 over the sorted digests of "split, label, text" with blanks made single: the same reviews in any order
@@ -56,10 +57,10 @@ def load_imdb(
     >>> reviews = load_imdb(n_train=200, n_val=0, n_test=200)  # doctest: +SKIP
     >>> reviews.X_train[0][:40]  # doctest: +SKIP
     """
-    path = find_file(
+    path = find_or_download(
         FILE,
+        download_hub,
         data_home=data_home,
-        download=download_hub,
         hint=f"Without a network, put {FILE} into a folder and pass it as data_home or set FLORAL_DATA.",
     )
     reviews = list(read(path))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from floral_bench.datasets.download import find_or_download
 from floral_learn.base.validation import generator
 from floral_learn.datasets.dataset import Dataset
-from floral_learn.datasets.files import find_file
 
 FILE = "mnist.npz"
 # SHA-256 of the raw bytes of each array: the same data may be packed into a file in many ways
@@ -68,10 +68,10 @@ def load_mnist(
     digits = tuple(range(10)) if digits is None else tuple(digits)
     if len(set(digits)) < 2 or len(set(digits)) != len(digits) or not set(digits) <= set(range(10)):
         raise ValueError(f"digits must be at least two different digits 0..9, got {digits}")
-    path = find_file(
+    path = find_or_download(
         FILE,
+        download_openml,
         data_home=data_home,
-        download=download_openml,
         hint="Without a network, put mnist.npz into a folder and pass it as data_home or set FLORAL_DATA.",
     )
     x_train, y_train, x_test, y_test = read(path)

@@ -42,8 +42,7 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
     game = {"device": device, "random_state": cell.seed}
     if name in LIBSVM:
         own = sanitiser_parameters(cell)
-        room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}
-        return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, **room, cache_size=1000)
+        return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, cache_size=1000)
     if name == "floral-default":
         return DEFENSES["floral"](**game)
     if name in ("floral-fixed", "floral-multiclass"):

@@ -23,7 +23,7 @@ import numpy as np
 from floral_bench.cell_data import load
 from floral_bench.spec import Data
 from floral_bench.split_table import two_parts
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import user_cache
 from floral_learn.datasets import Dataset
 from floral_learn.text.classifier import TextClassifier
 from floral_learn.text.network import load_part, require_transformers, resolve_encoder

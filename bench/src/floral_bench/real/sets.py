@@ -23,8 +23,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from floral_bench.public_tables import load_table
 from floral_bench.real.pictures import embed
 from floral_bench.real.planted import plant
-from floral_learn.base.files import write_atomically
-from floral_learn.datasets.files import DataNotFoundError, find_file, user_cache
+from floral_learn.base.files import user_cache, write_atomically
+from floral_learn.datasets.files import DataNotFoundError, find_file
 
 FORM = 1  # of what is kept in the cache; raised whenever a set is read in another way
 COMPONENTS = 100  # of embeddings and of the words of texts

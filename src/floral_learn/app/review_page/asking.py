@@ -1,22 +1,94 @@
-"""Questions to people and their answers on disk: what a review and the judging of judges have in common."""
+"""Who looks at which row, and answers on disk: what a review and the judging of judges have in common."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
-from floral_learn.app.review_page.turns import Turn, spoken
+from floral_learn.app.review_page.store import SILENT, Answers, AnswerStore, StoredAnswer
+from floral_learn.review.answers import latest_answers
 
-LAST = 10  # answers that stand beside the question
-_ACTIVE = 600.0  # seconds after which a silent reviewer's question goes to others
+ROUND = 10  # answers that stand beside the question, after which a skipped row, or a second opinion, is due
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A row to ask about, and why: "disagreement", "second opinion", "skipped", "drawn", "again" or "question".
+
+    `others` is the number of rows about which a question's answer tells, too; `along` holds rows that are nearly the
+    same, for which the answer counts.
+    """
+
+    row: int
+    reason: str = "question"
+    others: int = 0
+    along: tuple[int, ...] = ()
+
+
+def spoken(answers: Answers) -> list[StoredAnswer]:
+    """Without rows that were skipped or set aside, about which nothing was said."""
+    return [answer for answer in answers if answer.kind not in SILENT]
+
+
+def disagreements(answers: Answers) -> dict[int, dict[str, StoredAnswer]]:
+    """Rows on which two reviewers name different labels, with the latest answer of each."""
+    return {
+        row: said
+        for row, said in latest_answers(spoken(answers)).items()
+        if len({answer.label for answer in said.values() if answer.kind == "label"}) > 1
+    }
+
+
+def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Turn | None:
+    """The row that `reviewer` should see before the next new question; None where the next new question is due.
+
+    Examples
+    --------
+    >>> ann = StoredAnswer(1, 7, "label", "yes", "ann", "")
+    >>> bob = StoredAnswer(2, 7, "label", "no", "bob", "")
+    >>> own_turn([ann, bob], "ann")
+    Turn(row=7, reason='disagreement', others=0, along=())
+    >>> own_turn([ann, bob], "bob") is None
+    True
+    """
+    mine = [answer for answer in answers if answer.reviewer == reviewer]
+    skipped = {answer.row: place for place, answer in enumerate(mine) if answer.kind == "skip"}
+    # whatever was skipped, for whatever reason it was asked, stays away for a round
+    away = {row for row, place in skipped.items() if len(mine) - place <= ROUND} | set(taken)
+    looked = [answer.row for answer in spoken(mine)]
+    for row, said in disagreements(answers).items():
+        if reviewer not in said or row in away or looked.count(row) > 1:  # asked again once
+            continue
+        own = said[reviewer]
+        if any(other.id > own.id and other.label not in (own.label, None) for other in said.values()):
+            return Turn(row, "disagreement")
+    latest = latest_answers(spoken(answers))
+    if (turn := _second_opinion(latest, mine, reviewer, away)) is not None:
+        return turn
+    told = {row for answer in spoken(answers) for row in answer.rows}
+    return next((Turn(row, "skipped") for row in skipped if row not in told | away), None)
+
+
+def _second_opinion(
+    latest: dict[int, dict[str, StoredAnswer]], mine: Answers, reviewer: str, away: Collection[int]
+) -> Turn | None:
+    told = spoken(mine)
+    open_rows = [
+        (len(said), min(answer.id for answer in said.values()), row)
+        for row, said in latest.items()
+        if reviewer not in said and row not in away and any(answer.kind == "label" for answer in said.values())
+    ]
+    first = {row: min(latest[row].values(), key=lambda said: said.id) for row in {said.row for said in told}}
+    seconds = sum(said.reviewer != reviewer for said in first.values())
+    due = (len(told) + 1) // ROUND
+    return Turn(min(open_rows)[2], "second opinion") if open_rows and seconds < due else None
 
 
 class Refused(ValueError):
@@ -51,7 +123,7 @@ class Asking:
         self.files: dict[str, Any] = {"state": "none", "files": []}
         self.broken: str | None = None
         self._lock = threading.RLock()
-        self._shown: dict[str, tuple[Turn, float]] = {}  # what lies before each reviewer, and since when
+        self._shown: dict[str, Turn] = {}  # what lies before each reviewer
         self._known: tuple[list[int], dict[str, Any]] | None = None  # answers, and what is known by them
 
     @property
@@ -67,41 +139,57 @@ class Asking:
         """The question that lies before `reviewer`, taking up the next one where there is none."""
         with self._lock:
             answers = self._heard()
-            turn = self._shown.get(reviewer, (Turn(-1), 0.0))[0]
-            if turn.row < 0:  # where nothing was left to ask, others may have changed that
-                turn = self._choose(reviewer, answers) or Turn(-1, "nothing left")
-            self._shown[reviewer] = turn, time.monotonic()
-            if turn.row < 0:
-                return {"row": -1, "reason": turn.reason}
+            if reviewer not in self._shown:
+                # what lies before others is left to them, unless nothing else is left
+                before_others = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
+                turn = self._choose(reviewer, answers, before_others) or self._choose(reviewer, answers, ())
+                if turn is None:
+                    return {"row": -1, "reason": "nothing left"}
+                self._shown[reviewer] = turn
+            turn = self._shown[reviewer]
             mine = [said for said in answers if said.row == turn.row and said.reviewer == reviewer]
-            before = {"kind": mine[-1].kind, "label": mine[-1].label} if mine and turn.reason == "again" else None
-            return {**self._card(turn, answers), "reason": turn.reason, "before": before}
+            card = {**self._card(turn, answers), "reason": turn.reason, "along": turn.along, "before": None}
+            if mine and turn.reason == "again":
+                card["before"] = {"kind": mine[-1].kind, "label": mine[-1].label}
+            return card
 
     def answer(
-        self, *, reviewer: str, request: str, row: int, kind: str, label: str | None, seen: bool
+        self, *, reviewer: str, request: str, row: int, kind: str, label: str | None, seen: bool, alone: bool = False
     ) -> StoredAnswer:
-        """Store an answer to the question before `reviewer`; when this returns it is on the disk."""
+        """Store an answer to the question before `reviewer`; when this returns it is on the disk.
+
+        It counts for the rows that are nearly the same, too, unless it is to stand `alone`.
+        """
         if kind not in self.kinds:
             raise Refused(f"kind {kind!r} is none of {', '.join(self.kinds)}")
         if (kind == "label") != (label is not None) or (label is not None and label not in self.names):
             raise Refused(f"label {label!r} is none of the classes {', '.join(list(self.names)[:12])}")
         with self._lock:
             if (before := self.store.find(request)) is not None:  # a message that was repeated
+                if (before.row, before.reviewer) != (row, reviewer):
+                    raise Refused("this request's number was used for another answer")
                 return before
-            turn = self._shown.get(reviewer, (Turn(-1), 0.0))[0]
-            if turn.row < 0 or turn.row != row:
+            turn = self._shown.get(reviewer)
+            if turn is None or turn.row != row:
                 raise Refused("this question was answered in another window; here is the next one")
-            said = self.store.add(request=request, row=row, kind=kind, label=label, reviewer=reviewer, seen=seen)
+            along = () if alone or kind in SILENT else turn.along
+            said = self.store.add(
+                request=request, row=row, kind=kind, label=label, reviewer=reviewer, seen=seen, along=along
+            )
             del self._shown[reviewer]
         return said
 
     def again(self, *, reviewer: str, row: int) -> Turn:
         """Lay a row before `reviewer` that was answered or set aside before."""
         with self._lock:
-            if row not in {said.row for said in self.store.active() if said.reviewer == reviewer}:
+            # rows that were looked at since keep the answer of their own
+            mine = [said for said in self.store.active() if said.reviewer == reviewer]
+            along = [said.along for said in mine if said.row == row]
+            if not along:
                 raise Refused("you have not answered this row")
-            self._shown[reviewer] = Turn(row, "again"), time.monotonic()
-            return Turn(row, "again")
+            looked = {said.row for said in mine}
+            self._shown[reviewer] = Turn(row, "again", along=tuple(one for one in along[-1] if one not in looked))
+            return self._shown[reviewer]
 
     def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
         """Take the reviewer's last answer back; its row is the question again."""
@@ -110,9 +198,10 @@ class Asking:
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
+            # what came after is still there: the question before the reviewer stays
             later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
             if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
-                self._shown[reviewer] = Turn(said.row), time.monotonic()
+                self._shown[reviewer] = Turn(said.row, along=said.along)
         return said
 
     def state(self, reviewer: str) -> dict[str, Any]:
@@ -128,15 +217,16 @@ class Asking:
         return {
             "answers": len(told),
             "rows": len({said.row for said in told}),
+            "along": len({row for said in told for row in said.along}),
             "unsure": sum(said.kind == "unsure" for said in told),
-            "last": [self._said(said) for said in last[:LAST]],
+            "last": [self._said(said) for said in last[:ROUND]],
             "later": [self._said(said) for said in last if said.kind == "later"],
             "known": known,
             "files": files,
             "broken": self.broken,
         }
 
-    def _known_by(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _known_by(self, answers: Answers) -> dict[str, Any]:
         """What is known, worked out once for the same answers."""
         numbers = [said.id for said in answers]
         if self.broken is None and (self._known is None or self._known[0] != numbers):
@@ -178,32 +268,33 @@ class Asking:
             raise Refused(self.broken)
         return answers
 
-    def _taken(self, but: str) -> set[int]:
-        """Rows that lie before other reviewers."""
-        recent = time.monotonic() - _ACTIVE
-        return {turn.row for name, (turn, at) in self._shown.items() if name != but and at > recent}
-
     def _said(self, said: StoredAnswer) -> dict[str, Any]:
-        return {"row": said.row, "name": self.rows.name(said.row), "kind": said.kind, "label": said.label}
+        return {
+            "row": said.row,
+            "name": self.rows.name(said.row),
+            "kind": said.kind,
+            "label": said.label,
+            "along": len(said.along),
+        }
 
     # -- what a review and a judging do each in their own way, with the lock held ------------------------------------
 
-    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+    def _catch_up(self, answers: Answers) -> None:
         """Tell these answers to what is behind the page."""
         raise NotImplementedError
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer]) -> Turn | None:
-        """The next row to ask about."""
+    def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
+        """The next row to ask about, none of `taken`."""
         raise NotImplementedError
 
-    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
         """All that the page shows of a question."""
         raise NotImplementedError
 
-    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _tell(self, answers: Answers) -> dict[str, Any]:
         """What is known."""
         raise NotImplementedError
 
-    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _write(self, answers: Answers) -> dict[str, Any]:
         """Write the files of the end: "files" (name and what it is), "commands" (what to do next), "words"."""
         raise NotImplementedError

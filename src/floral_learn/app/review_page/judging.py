@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from floral_learn.app.pages import render_page
-from floral_learn.app.review_page.asking import Asking
+from floral_learn.app.review_page.asking import Asking, Turn
+from floral_learn.app.review_page.outputs import option_words
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
-from floral_learn.app.review_page.turns import Turn
-from floral_learn.app.review_page.words import option_words, percent
+from floral_learn.app.review_page.store import Answers, AnswerStore
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.judge import HORIZON, JudgeReport, JudgeReview
@@ -68,7 +67,6 @@ class JudgeSession(Asking):
         rows = ShownRows(
             table.features,
             np.zeros(len(table.rows), dtype=int),
-            None,
             folder=self.path.parent if pictures is None else pictures,
             ids=table.ids,
             numbers=table.rows,
@@ -81,7 +79,7 @@ class JudgeSession(Asking):
         rows = found["rows"]
         return found | {"progress": {"answered": rows, "about": max(HORIZON, rows) if rows else HORIZON}}
 
-    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+    def _catch_up(self, answers: Answers) -> None:
         """The same draws as ever, as far as there are answers, and the latest answer to each."""
         latest = {said.row: None if said.label is None else self.names[said.label] for said in answers}
         items = self.review.votes.items.tolist()
@@ -91,36 +89,32 @@ class JudgeSession(Asking):
         self.review.given.clear()
         self.review.answer(latest, latest.values())
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer]) -> Turn | None:
+    def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
         row = self.review.ask(1)
         return Turn(int(row[0]), "drawn") if len(row) else None
 
-    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
         why = "You have been here before; a new answer takes the place of the one you gave."
         return {**self.rows.card(turn.row), "why": why if turn.reason == "again" else "", "others": []}
 
-    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _tell(self, answers: Answers) -> dict[str, Any]:
         report = self.review.report()
         judges = [{name: row[name] for name in ("judge", "low", "high")} for row in _of_all(report)]
         enough = "Go on: intervals get narrow at 20 to 50 answers." if len(answers) < 20 else report.notes[-1]
         return {"judges": judges, "stop": {"now": False, "words": enough}, "ten": {"words": report.notes[0]}}
 
-    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _write(self, answers: Answers) -> dict[str, Any]:
         report, number = self.review.report(), self.table.rows
         gold = {self._name(row): str(label) for row, label in sorted(self.review.gold().items())}
-        apart = [self._name(row) for row in report.disagreements]
-        told = {
-            "answered": report.answered,
+        lines = [(self._name(row), self.rows.line(row), self._said_of(row)) for row in report.disagreements]
+        told = vars(report) | {
             "prompt": self.review.prompt,
-            "errors": report.errors,
-            "agreement": report.agreement,
-            "totals": report.totals,
-            "best": report.best,
-            "notes": report.notes,
-            "disagreements": apart,
+            "disagreements": [name for name, _, _ in lines],
             "answers": [{"row": int(number[said.row]), "label": said.label, "by": said.reviewer} for said in answers],
         }
-        page = render_page("judge", title=self.path.name, prompt=self.review.prompt, **self._shown_report(report))
+        page = render_page(
+            "judge", title=self.path.name, prompt=self.review.prompt, report=report, n=len(number), lines=lines
+        )
         content = {
             "judge.html": page.encode(),
             "judge.json": (json.dumps(_plain(told), indent=1, ensure_ascii=False) + "\n").encode(),
@@ -138,44 +132,6 @@ class JudgeSession(Asking):
 
     def _name(self, row: Any) -> str:
         return str(self.table.rows[row] if self.table.ids is None else self.table.ids[row])
-
-    def _shown_report(self, report: JudgeReport) -> dict[str, Any]:
-        """The report as words and widths for the page."""
-
-        def shown(row: dict[str, Any], size: float = 1.0, text: Any = percent) -> dict[str, Any]:
-            low, high = row["low"], row["high"]
-            return {key: str(value) for key, value in row.items() if key in ("judge", "class", "rows", "answered")} | {
-                "range": f"{text(low)} to {text(high)}",
-                "left": round(100 * low / size, 1),
-                "width": max(round(100 * (high - low) / size, 1), 0.5),
-            }
-
-        agreement = {row["judge"]: row for row in report.agreement}
-        judges = []
-        for row in _of_all(report):
-            said = agreement[row["judge"]]
-            beyond = "–" if math.isnan(said["kappa"]) else f"{said['kappa']:.2f}"
-            judges.append(shown(row) | {"point": percent(row["error"]), "kappa": beyond})
-        totals = [
-            shown(row, len(self.rows.labels), lambda value: f"{value:,.0f}")
-            | {"given": f"{row['given']:,}", "corrected": f"{row['corrected']:,.0f}"}
-            for row in report.totals
-        ]
-        lines = [
-            {"name": self._name(row), "line": self.rows.line(row), "said": self._said_of(row)}
-            for row in report.disagreements[:50]
-        ]
-        return {
-            "answered": f"{report.answered:,}",
-            "n": f"{len(self.rows.labels):,}",
-            "judges": judges,
-            "best": report.best,
-            "classes": [shown(row) for row in report.errors if row["class"] != ""],
-            "totals": totals,
-            "notes": report.notes,
-            "lines": lines,
-            "more": len(report.disagreements) - len(lines),
-        }
 
     def _said_of(self, row: Any) -> str:
         votes = self.review.votes

@@ -2,94 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from floral_learn.app.review_page import words
-from floral_learn.app.review_page.store import StoredAnswer
-from floral_learn.app.review_page.turns import spoken
+from floral_learn.app.review_page.asking import spoken
+from floral_learn.app.review_page.known import count, estimate, guarantee
+from floral_learn.app.review_page.store import Answers, StoredAnswer
 from floral_learn.app.tables.source import table_suffix
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.training import fit_reviewed
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """What the files are made of.
+def write(work: Any, answers: Answers) -> dict[str, Any]:
+    """Write all files of a `ReviewSession`, all or none: "files" (name and what it is), "commands", "words".
 
-    Parameters
-    ----------
-    folder : path
-        Where they go.
-    source : path
-        The table's file; the cleaned copy has the same ending.
-    table : Table
-        The table, with labels.
-    encoder : TableEncoder
-        Fitted on the table.
-    rows : ShownRows
-        The table as people read it.
+    Everything is made, the model included, before the first file takes its place.
     """
+    review, rows, source, folder = work.review, work.rows, work.path, work.out
+    labels, out, told = review.labels, left_out(answers), {row for said in spoken(answers) for row in said.rows}
+    changed = np.flatnonzero(labels != review.given)
+    about = {
+        "cleaned": f"the table with {len(changed):,} labels replaced, nothing else changed",
+        "decisions.csv": f"what was answered about {len(told):,} rows, by whom and when",
+        "changes.csv": "each replaced label: by an answer, or by the model",
+        "training.csv": "label and weight of every row, to train any model with" + f"; {len(out)} left out" * bool(out),
+        "model.skops": "a model trained on the corrected labels; floral predict uses it",
+        "report.html": "all rows by how likely their label in the file is wrong",
+    }
+    content = [
+        work.table.relabelled(changed, labels[changed]),
+        decisions(answers, rows),
+        changes(review, answers, rows),
+        training(review, rows, out),
+        _model(work.encoder, review, out),
+        report(work, answers).encode(),
+    ]
+    names = file_names(table_suffix(source))
+    folder.mkdir(exist_ok=True)
+    write_set({folder / name: raw for name, raw in zip(names, content, strict=True)}, "floral review --finish")
+    return {
+        "files": [{"name": name, "about": words} for name, words in zip(names, about.values(), strict=True)],
+        "commands": commands(folder, source, str(work.table.label), work.options),
+        "words": "",
+    }
 
-    folder: Path
-    source: Path
-    table: Any
-    encoder: Any
-    rows: Any
 
-    def write(self, review: Any, answers: Sequence[StoredAnswer]) -> list[dict[str, str]]:
-        """Write all files, all or none; returns their names and what they are.
+def _model(encoder: Any, review: Any, out: set[int]) -> bytes:
+    """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
+    from sklearn.pipeline import Pipeline
 
-        Everything is made, the model included, before the first file takes its place.
-        """
-        labels = review.labels
-        changed = np.flatnonzero(labels != review.given)
-        cleaned, title = file_names(table_suffix(self.source))[0], f"{self.source.name}, reviewed"
-        page = report(review, answers, self.rows, self.table.groups, self.encoder.notes_, title)
-        content = {
-            cleaned: self.table.relabelled(changed, labels[changed]),
-            "decisions.csv": decisions(answers, self.rows),
-            "changes.csv": changes(review, answers, self.rows),
-            "training.csv": training(review, self.rows, left_out(answers)),
-            "model.skops": self._model(review, left_out(answers)),
-            "report.html": page.encode(),
-        }
-        self.folder.mkdir(exist_ok=True)
-        write_set({self.folder / name: raw for name, raw in content.items()}, "floral review --finish")
-        told = len({answer.row for answer in spoken(answers)})
-        out = len(left_out(answers))
-        return [
-            {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
-            {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
-            {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
-            {
-                "name": "training.csv",
-                "about": "label and weight of every row, to train any model with" + f"; {out} left out" * bool(out),
-            },
-            {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
-            {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
-        ]
+    from floral_learn import FloralClassifier
+    from floral_learn.base.models import model_bytes
 
-    def _model(self, review: Any, out: set[int]) -> bytes:
-        """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
-        from sklearn.pipeline import Pipeline
-
-        from floral_learn import FloralClassifier
-        from floral_learn.base.models import model_bytes
-
-        classifier = FloralClassifier(random_state=0)
-        if out:
-            kept = np.setdiff1d(np.arange(len(review.labels)), list(out))
-            classifier = fit_reviewed(classifier, review.table, review.beliefs, kept)
-        else:
-            classifier = review.train(classifier)
-        model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
-        return model_bytes(model)
+    classifier = FloralClassifier(random_state=0)
+    if out:
+        kept = np.setdiff1d(np.arange(len(review.labels)), list(out))
+        classifier = fit_reviewed(classifier, review.table, review.beliefs, kept)
+    else:
+        classifier = review.train(classifier)
+    return model_bytes(Pipeline([("columns", encoder), ("classifier", classifier)]))
 
 
 def file_names(suffix: str) -> list[str]:
@@ -97,39 +73,36 @@ def file_names(suffix: str) -> list[str]:
     return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
 
 
-def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def decisions(answers: Answers, rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
-    latest = {(answer.row, answer.reviewer): answer for answer in spoken(answers)}
+    latest = {(row, said.reviewer): said for said in spoken(answers) for row in said.rows}
     header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen", "note"]
     lines = []
-    for answer in sorted(latest.values(), key=lambda answer: answer.id):
-        given = str(rows.labels[answer.row])
-        decision = _decision(answer, given)
-        name = "" if rows.ids is None else str(rows.ids[answer.row])
-        seen = "yes" if answer.seen else "no"
-        label = answer.label if answer.label is not None else given
-        note = "left out" if answer.kind == "out" else ""
-        who = [label, answer.reviewer, answer.time, seen, note]
-        lines.append([str(rows.numbers[answer.row]), name, given, decision, *who])
+    for (row, _), said in sorted(latest.items(), key=lambda pair: (pair[1].id, pair[0])):
+        given = str(rows.labels[row])
+        label, seen = given if said.label is None else said.label, "yes" if said.seen else "no"
+        note = "left out" if said.kind == "out" else "" if row == said.row else f"with {rows.name(said.row)}"
+        lines.append([*rows.names(row), given, _decision(said, given), label, said.reviewer, said.time, seen, note])
     return csv_bytes(header, lines)
 
 
-def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def changes(review: Any, answers: Answers, rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
-    told = {answer.row for answer in answers if answer.kind == "label"}
-    labels, wrong = review.labels, review.wrong_probability
+    told = {row for answer in answers if answer.kind == "label" for row in answer.rows}
+    labels, given, wrong = review.labels, review.given, review.wrong_probability
     header = ["row", "id", "given", "label", "by", "wrong_probability"]
-    lines = []
-    for row in np.flatnonzero(labels != review.given).tolist():
-        name = "" if rows.ids is None else str(rows.ids[row])
-        by = "answer" if row in told else "model"
-        lines.append([str(rows.numbers[row]), name, str(review.given[row]), str(labels[row]), by, f"{wrong[row]:.4f}"])
+    changed = np.flatnonzero(labels != given).tolist()
+    by = ["answer" if row in told else "model" for row in changed]
+    lines = [
+        [*rows.names(row), str(given[row]), str(labels[row]), who, f"{wrong[row]:.4f}"]
+        for row, who in zip(changed, by, strict=True)
+    ]
     return csv_bytes(header, lines)
 
 
-def left_out(answers: Sequence[StoredAnswer]) -> set[int]:
+def left_out(answers: Answers) -> set[int]:
     """Rows that the last word about them leaves out of training."""
-    last = {answer.row: answer.kind for answer in spoken(answers)}
+    last = {row: answer.kind for answer in spoken(answers) for row in answer.rows}
     return {row for row, kind in last.items() if kind == "out"}
 
 
@@ -140,15 +113,12 @@ def training(review: Any, rows: Any, out: set[int]) -> bytes:
     lines = []
     columns = (np.asarray(found[name]).tolist() for name in header[2:])
     for row, (label, weight, wrong, state) in enumerate(zip(*columns, strict=True)):
-        name = "" if rows.ids is None else str(rows.ids[row])
         weight, state = (0.0, "left out") if row in out else (weight, state)
-        lines.append([str(rows.numbers[row]), name, str(label), f"{weight:.4f}", f"{wrong:.4f}", state])
+        lines.append([*rows.names(row), str(label), f"{weight:.4f}", f"{wrong:.4f}", state])
     return csv_bytes(header, lines)
 
 
-def report(
-    review: Any, answers: Sequence[StoredAnswer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
-) -> str:
+def report(work: Any, answers: Answers) -> str:
     """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
@@ -159,10 +129,12 @@ def report(
     from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
     from floral_learn.labels.rows import nearest_rows
 
-    X = np.asarray(rows.X, dtype=float)
+    review, rows = work.review, work.rows
+    X = np.asarray(work.X, dtype=float)
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
+    # reasons in the order of the audit: the model, the neighbours, an equal row with another label
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
     holds[:, 1] = around["neighbour_disagreement"] > 0.5
@@ -171,9 +143,10 @@ def report(
     others[np.arange(len(others)), given] = -1.0
     decided = {}
     for answer in spoken(answers):
-        was = str(rows.labels[answer.row])
-        said = answer.label if answer.label is not None else was
-        decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
+        for row in answer.rows:
+            was = str(rows.labels[row])
+            said = was if answer.label is None else answer.label
+            decided[row] = Decision(row, _decision(answer, was), said, was, answer.reviewer)
     found = LabelIssues(
         classes=classes,
         given=given,
@@ -185,22 +158,50 @@ def report(
         **around,
         row_numbers=np.asarray(rows.numbers),
         ids=None if rows.ids is None else [str(name) for name in rows.ids],
-        groups=groups,
+        groups=work.table.groups,
         decisions=list(decided.values()),
     )
     changed = int((review.labels != review.given).sum())
     lead = [
-        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {len(found):,} are read "
+        f"After {count(len(decided), 'answered row')}, {count(changed)} of {len(found):,} are read "
         "differently than the file has them.",
-        words.estimate(review.wrong_share),
-        words.guarantee(review.guarantee()),
+        estimate(review.wrong_share),
+        guarantee(review.guarantee()),
         "In this report the score is the review’s probability that a label in the file is wrong. Rows that were "
         "answered are marked.",
     ]
-    return render(found, title=title, frame=rows.frame, notes=list(notes), lead=lead)
+    title = f"{work.path.name}, reviewed"
+    return render(found, title=title, frame=rows.frame, notes=list(work.encoder.notes_), lead=lead)
 
 
 def _decision(answer: StoredAnswer, given: str) -> str:
     if answer.label is None:
         return "unsure"
     return "right" if answer.label == given else "wrong"
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The options of the command that read the table, as they are typed; those left at their defaults are not."""
+    named = {"ids": "--id", "groups": "--group", "skip_blank_labels": "--skip-blank"}
+    words = []
+    for name, value in options.items():
+        option = named.get(name, f"--{name.replace('_', '-')}")
+        if isinstance(value, bool):
+            words += [option] * value
+        elif isinstance(value, list | tuple):
+            words += [word for one in value for word in (option, str(one))]
+        elif value is not None and value != "auto":
+            words += [option, str(value)]
+    return words
+
+
+def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What to do with the files of the end, as commands to copy."""
+    read, cleaned = ["--label", label, *option_words(options)], str(out / f"cleaned{table_suffix(table)}")
+    model = str(out / "model.skops")
+    parts = {
+        "Label new rows with the model": ["predict", model, "new.csv", "--out", "predictions.csv"],
+        "Train another model on the cleaned table": ["train", cleaned, *read, "--out", "other.skops"],
+        "Go on with this review later": ["review", str(table), *read, "--out", str(out)],
+    }
+    return [{"about": about, "command": shlex.join(["floral", *words])} for about, words in parts.items()]

@@ -11,6 +11,7 @@ from typing import Any
 
 from floral_learn.app.review_page.asking import Asking, Refused
 from floral_learn.app.review_page.guard import Guard, impatient_protocol
+from floral_learn.app.review_page.shown_rows import LINE
 from floral_learn.app.review_page.store import StoreError
 
 _STATIC = {
@@ -23,7 +24,6 @@ _STATIC = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
-_NAME = 60  # characters of a reviewer's name
 
 
 def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any:
@@ -75,9 +75,9 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
             raise Refused("an answer has a row (a number) and a label (text, or null)")
         said = session.answer(
             reviewer=_reviewer(sent), request=_request(sent), row=_row(sent), kind=str(sent.get("kind")), label=label,
-            seen=sent.get("seen") is True,
+            seen=sent.get("seen") is True, alone=sent.get("alone") is True,
         )  # fmt: skip
-        return {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label}
+        return {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label, "along": len(said.along)}
 
     def again(sent: dict[str, Any]) -> dict[str, Any]:
         return {"row": session.again(reviewer=_reviewer(sent), row=_row(sent)).row}
@@ -194,8 +194,8 @@ def _bracketed(host: str) -> str:
 def _reviewer(sent: Any) -> str:
     name = sent.get("reviewer")
     name = " ".join(name.split()) if isinstance(name, str) else ""
-    if not 0 < len(name) <= _NAME or not name.isprintable():
-        raise Refused(f"a reviewer's name has 1 to {_NAME} characters")
+    if not 0 < len(name) <= LINE or not name.isprintable():
+        raise Refused(f"a reviewer's name has 1 to {LINE} characters")
     return name
 
 

@@ -1,24 +1,23 @@
-"""One table under review: a `LabelReview` behind the page hears the stored answers and asks the next question."""
+"""The review as a local page: a `LabelReview` hears the stored answers and asks the next question."""
 
 from __future__ import annotations
 
 import json
 import logging
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from floral_learn.app.review_page import words
-from floral_learn.app.review_page.asking import Asking
-from floral_learn.app.review_page.known import describe
-from floral_learn.app.review_page.outputs import Outputs
+from floral_learn.app.review_page import outputs
+from floral_learn.app.review_page.asking import ROUND, Asking, Turn, disagreements, own_turn, spoken
+from floral_learn.app.review_page.known import describe, reason
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.app.review_page.store import FILE, KINDS, AnswerStore, StoredAnswer
-from floral_learn.app.review_page.turns import Turn, disagreements, own_turn, spoken
+from floral_learn.app.review_page.store import FILE, KINDS, SILENT, Answers, AnswerStore, StoredAnswer
 from floral_learn.base.files import sha256
+from floral_learn.review import LabelReview
 from floral_learn.review.answers import latest_answers
-from floral_learn.review.label_review import LabelReview
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class ReviewSession(Asking):
         about = {
             "other contents of the table": sha256(self.path)[:16],
             "another label column": str(table.label),
-            "other options": shlex.join(words.option_words(options)) or "none",
+            "other options": shlex.join(outputs.option_words(options)) or "none",
         }
         # A review that exists says first whether it is this one; a new one leaves nothing where the table is no good.
         store = AnswerStore(out, about=about) if (Path(out) / FILE).exists() else None
@@ -88,7 +87,7 @@ class ReviewSession(Asking):
             raise
         # Who gave a label is not shown with the question: it would sway the answer.
         folder = self.path.parent if pictures is None else pictures
-        rows = ShownRows(table.features, table.labels, self.X, folder=folder, ids=table.ids, numbers=table.rows)
+        rows = ShownRows(table.features, table.labels, folder=folder, ids=table.ids, numbers=table.rows)
         super().__init__(store, rows, rows.classes.tolist(), Path(out), page)
         self._applied: list[StoredAnswer] = []  # answers that the review has heard
 
@@ -98,9 +97,9 @@ class ReviewSession(Asking):
         counts: dict[str, int] = {}
         for answer in spoken(answers):
             counts[answer.reviewer] = counts.get(answer.reviewer, 0) + 1
-        enough = found["known"].get("stop", {}).get("now", False)
+        enough, done, n = found["known"].get("stop", {}).get("now", False), found["rows"], len(self.rows.labels)
         return found | {
-            "progress": words.progress(found["rows"], enough, len(self.rows.labels)),
+            "progress": {"answered": done, "about": min(done if enough else max(FIRST_ANSWERS, done + ROUND), n)},
             "reviewers": [{"name": name, "answers": count} for name, count in sorted(counts.items())],
             "disagreements": [
                 {
@@ -113,18 +112,21 @@ class ReviewSession(Asking):
             ],
         }
 
-    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
         said = latest_answers(spoken(answers))
-        card = self.rows.card(turn.row)
-        for near in card["nearest"]:
-            near["given"] = str(self.rows.labels[near["row"]])
-            votes = {answer.label for answer in said.get(near["row"], {}).values() if answer.kind == "label"}
-            near["answer"] = votes.pop() if len(votes) == 1 else None
+        near, _ = self.review.nearest(turn.row)
+        card = self.rows.card(turn.row, near.tolist())
+        for other in card["nearest"]:
+            votes = {answer.label for answer in said.get(other["row"], {}).values() if answer.kind == "label"}
+            other["answer"] = votes.pop() if len(votes) == 1 else None
+            other["given"] = str(self.rows.labels[other["row"]])
+            if other["row"] in turn.along:  # its label would sway the answer as the row's own
+                other |= {"given": None, "line": self.rows.difference(turn.row, other["row"])}
         others = [*map(_vote, said.get(turn.row, {}).values())] if turn.reason == "disagreement" else []
-        why = words.reason(turn.reason, turn.others)
+        why = reason(turn.reason, turn.others)
         return {**card, "given": str(self.rows.labels[turn.row]), "why": why, "others": others}
 
-    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+    def _catch_up(self, answers: Answers) -> None:
         """Bring the review to `answers`: what was undone since is undone, what is new is answered."""
         wanted, same = spoken(answers), 0
         while same < min(len(wanted), len(self._applied)) and wanted[same].id == self._applied[same].id:
@@ -133,41 +135,43 @@ class ReviewSession(Asking):
             self.review.undo()
         for answer in wanted[same:]:
             label = None if answer.label is None else self.names[answer.label]
-            self.review.answer([answer.row], [label], reviewer=answer.reviewer)
+            self.review.answer([answer.row], [label], reviewer=answer.reviewer, along=answer.along)
         self._applied = wanted
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer]) -> Turn | None:
-        taken = self._taken(reviewer)
+    def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
         if (turn := own_turn(answers, reviewer, taken)) is not None:
             return turn
-        if (turn := self._next_turn(taken | {answer.row for answer in answers})) is not None:
+        if (turn := self._next_turn({*taken, *(answer.row for answer in answers)})) is not None:
             return turn
-        told = latest_answers(spoken(answers))
-        waiting = [said.row for said in answers if said.kind in ("skip", "later") and said.reviewer == reviewer]
+        told = {row for answer in spoken(answers) for row in answer.rows}
+        waiting = [said.row for said in answers if said.kind in SILENT and said.reviewer == reviewer]
         left = [row for row in waiting if row not in told and row not in taken]
         return Turn(left[0], "skipped") if left else None
 
     def _next_turn(self, closed: Collection[int]) -> Turn | None:
         """The row whose answer would settle most, outside of `closed`, and why; None where none is left."""
-        answered = {answer.row for answer in self._applied}
+        answered = {row for answer in self._applied for row in answer.rows}
         for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
-                return Turn(row, "drawn") if drawn else Turn(row, "question", self.review.related(row))
+                # as many as the page has in sight: nobody answers for rows that were not shown
+                near, same = self.review.nearest(row)
+                free = near[same & ~self.review.trusted[near]].tolist()
+                along = tuple(one for one in free if one not in answered and one not in closed)
+                if drawn:
+                    return Turn(row, "drawn", along=along)
+                return Turn(row, "question", self.review.related(row), along)
         return None
 
-    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _tell(self, answers: Answers) -> dict[str, Any]:
         """What is known; where that fails, questions and answers go on."""
         try:
-            return describe(self.review, self.rows, self.table.groups)
+            return describe(self.review)
         except Exception as error:
             log.exception("cannot say what is known")
             return {"trouble": f"What is known cannot be told just now ({error}). Answers are saved."}
 
-    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
-        outputs = Outputs(self.out, self.path, self.table, self.encoder, self.rows)
-        commands = words.commands(self.out, self.path, str(self.table.label), self.options)
-        files = outputs.write(self.review, answers)
-        return {"files": files, "commands": commands, "words": words.gained(self.review)}
+    def _write(self, answers: Answers) -> dict[str, Any]:
+        return outputs.write(self, answers)
 
 
 def _vote(answer: StoredAnswer) -> dict[str, Any]:

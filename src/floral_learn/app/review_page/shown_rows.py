@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.columns import find_date_format
+from floral_learn.app.pages import most_telling, percent
+from floral_learn.encoders.pictures import PICTURE_NAMES, Unreadable, thumbnail
 
-MOST_NUMBERS, FEW_NUMBERS = 12, 5  # shown at once, and beside a text or picture; the others are one press away
-TICKS = 120  # other rows drawn in a strip
-NEAREST = 5
-_RARE = 0.005  # share of the rows below which a value is called rare
-_LONG = 60  # characters from which a value is read as a text
-_DATES = 100  # values by which dates are told
-_IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
-_THUMBNAIL, _LARGE = 160, 1600  # pixels a side
-_IMAGE_BYTES = 20_000_000
+MOST_NUMBERS = 8  # number columns shown at once; the others are one press away
+LINE = 60  # characters of a line: longer values are read as texts, and no reviewer's name is longer
+_TYPES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif", b"BM": "bmp"}
 
 
 @dataclass(frozen=True)
@@ -29,11 +26,9 @@ class Column:
     name: str
     kind: str  # "text", "number", "category" or "image"
     ticks: list[float] = field(default_factory=list)
-    low: float = 0.0
-    high: float = 1.0
+    ends: tuple[float, float] = (0.0, 1.0)
     sorted_values: np.ndarray | None = None
     main: bool = True
-    common: bool = True  # whether most rows share their value with others: else "rare" says nothing (dates)
 
 
 class ShownRows:
@@ -45,8 +40,6 @@ class ShownRows:
         The columns to show, without the label.
     labels : ndarray of shape (n,)
         Labels as given.
-    X : ndarray of shape (n, d) or None
-        The same rows as numbers, to find the nearest ones.
     folder : path
         The table's folder; a column that names files in it is shown as pictures.
     ids : sequence of n texts, optional
@@ -55,16 +48,18 @@ class ShownRows:
         Rows of the file, from 0, where some of its rows are not among these.
     """
 
-    def __init__(
-        self, frame: Any, labels: np.ndarray, X: Any, *, folder: Path, ids: Any = None, numbers: Any = None
-    ) -> None:
+    def __init__(self, frame: Any, labels: np.ndarray, *, folder: Path, ids: Any = None, numbers: Any = None) -> None:
         self.frame, self.labels, self.folder, self.ids = frame, labels, Path(folder), ids
         self.numbers = np.arange(len(labels)) if numbers is None else numbers
         self.classes = np.unique(labels)
-        self.X = X
         self.columns = [self._column(name) for name in frame.columns]
-        self._choose_main()
-        self._near: Any = None
+        self.pictures = next((i for i, column in enumerate(self.columns) if column.kind == "image"), None)
+        numeric = [i for i, column in enumerate(self.columns) if column.kind == "number"]
+        if len(numeric) > MOST_NUMBERS:
+            first = {numeric[i] for i in most_telling(frame.iloc[:, numeric], labels)[:MOST_NUMBERS]}
+            self.columns = [
+                replace(column, main=column.kind != "number" or i in first) for i, column in enumerate(self.columns)
+            ]
 
     def _column(self, name: Any) -> Column:
         import pandas as pd
@@ -75,66 +70,30 @@ class ShownRows:
             values = values[np.isfinite(values)]
             if not len(values):
                 return Column(str(name), "category")
-            low, high = np.quantile(values, [0.005, 0.995])
+            shown = np.percentile(values, np.arange(1, 100))
+            low, high = shown[0], shown[-1]
             if high <= low:
-                low, high = values[0], values[-1] if values[-1] > values[0] else values[0] + 1
-            shown = values[np.linspace(0, len(values) - 1, min(TICKS, len(values))).round().astype(int)]
+                low, high = values[0], max(values[-1], values[0] + 1)
             ticks = np.clip((shown - low) / (high - low), 0, 1).round(3).tolist()
-            return Column(str(name), "number", ticks, float(low), float(high), values)
+            return Column(str(name), "number", ticks, (float(low), float(high)), values)
         texts = column.dropna().astype(str)
-        if len(texts) and self._names_images(texts):
+        named = texts.str.lower().str.endswith(PICTURE_NAMES)
+        if 2 * named.sum() > len(texts) and any(inside(self.folder, text) for text in texts[named]):
             return Column(str(name), "image")
-        many = texts.nunique() > max(50, len(texts) // 2)  # of short values, dates are not read as prose
-        dates = bool(many) and find_date_format(texts.head(_DATES).tolist()) is not None
-        long = len(texts) and (texts.str.len().max() > _LONG or (many and not dates))
-        counts = texts.map(texts.value_counts())
-        common = bool(len(texts)) and float((counts >= _RARE * len(texts)).mean()) > 0.5
-        return Column(str(name), "text" if long else "category", common=common)
-
-    def _names_images(self, texts: Any) -> bool:
-        some = texts.iloc[:20].tolist()
-        named = [text for text in some if text.lower().endswith(_IMAGE_NAMES)]
-        return len(named) > len(some) // 2 and any(inside(self.folder, text) is not None for text in named)
-
-    def _choose_main(self) -> None:
-        """Of a wide table, the number columns that differ most between the classes are shown first."""
-        numbers = [i for i, column in enumerate(self.columns) if column.kind == "number"]
-        most = FEW_NUMBERS if any(column.kind in ("text", "image") for column in self.columns) else MOST_NUMBERS
-        if len(numbers) <= MOST_NUMBERS:
-            return
-        values = self.frame.iloc[:, numbers].to_numpy(dtype=float)
-        values = np.where(np.isfinite(values), values, np.nan)
-        spread = np.nanstd(values, axis=0)
-        means = np.stack([np.nanmean(values[self.labels == c], axis=0) for c in self.classes])
-        telling = np.nan_to_num(np.nanstd(means, axis=0) / np.where(spread > 0, spread, np.inf))
-        first = {numbers[i] for i in np.argsort(-telling, kind="stable")[:most]}
-        for i in numbers:
-            if i not in first:
-                self.columns[i] = replace(self.columns[i], main=False)
-
-    def nearest(self, row: int) -> np.ndarray:
-        """Row numbers of the nearest other rows; none where the rows are not known as numbers."""
-        if self.X is None:
-            return np.array([], dtype=int)
-        if self._near is None:
-            from sklearn.neighbors import NearestNeighbors
-
-            self._near = NearestNeighbors(n_neighbors=min(NEAREST + 1, len(self.labels))).fit(self.X)
-        found = self._near.kneighbors(self.X[[row]], return_distance=False)[0]
-        return found[found != row][:NEAREST]
+        return Column(str(name), "text" if len(texts) and texts.str.len().max() > LINE else "category")
 
     def name(self, row: int) -> str:
         """What a person calls the row."""
         return str(self.ids[row]) if self.ids is not None else f"row {self.numbers[row]:,}"
 
-    def card(self, row: int) -> dict[str, Any]:
-        """All that the page shows of one row."""
+    def names(self, row: int) -> list[str]:
+        """The row's number in the file and its id, as the files of the end have them."""
+        return [str(self.numbers[row]), "" if self.ids is None else str(self.ids[row])]
+
+    def card(self, row: int, nearest: Sequence[int] = ()) -> dict[str, Any]:
+        """All that the page shows of one row, and a line for each of the `nearest` ones."""
         fields = [self._field(i, column, row) for i, column in enumerate(self.columns)]
-        pictures = [i for i, column in enumerate(self.columns) if column.kind == "image"]
-        near = [
-            {"row": int(r), "name": self.name(r), "line": self.line(r), "column": pictures[0] if pictures else None}
-            for r in self.nearest(row)
-        ]
+        near = [{"row": r, "name": self.name(r), "line": self.line(r), "column": self.pictures} for r in nearest]
         return {"row": row, "name": self.name(row), "fields": fields, "nearest": near}
 
     def _field(self, i: int, column: Column, row: int) -> dict[str, Any]:
@@ -143,19 +102,24 @@ class ShownRows:
         if missing(value):
             return {**shown, "kind": "category", "value": "", "note": "missing"}
         if column.kind == "number" and column.sorted_values is not None and np.isfinite(value):
-            values = column.sorted_values
+            values, (low, high) = column.sorted_values, column.ends
             below = np.searchsorted(values, value, "left") / len(values)
             above = 1 - np.searchsorted(values, value, "right") / len(values)
-            place = float(np.clip((value - column.low) / (column.high - column.low), 0, 1))
+            place = float(np.clip((value - low) / (high - low), 0, 1))
             return {**shown, "ticks": column.ticks, "place": round(place, 3), "note": _standing(below, above)}
         if column.kind == "image":
             return {**shown, "image": inside(self.folder, str(value)) is not None, "column": i}
         if column.kind == "category":
-            same = float((self.frame.iloc[:, i] == value).mean())
-            if same >= _RARE:
-                return {**shown, "note": f"as in {_percent(same)} of the rows"}
-            return {**shown, "note": "rare" if column.common else ""}
+            same = self.frame.iloc[:, i] == value
+            return {**shown, "note": f"as in {percent(float(same.mean()))} of the rows" if same.sum() > 1 else ""}
         return shown
+
+    def difference(self, row: int, other: int) -> str:
+        """What the reader of `row` does not know of `other`: the values that differ, in full."""
+        at = range(len(self.columns))
+        known, new = ([as_text(self.frame.iat[one, i]) for i in at] for one in (row, other))
+        parts = [f"{column.name} {b or '?'}" for column, a, b in zip(self.columns, known, new, strict=True) if a != b]
+        return ", ".join(parts) or "the same in every column"
 
     def line(self, row: int, most: int = 140) -> str:
         """One line that stands for a row: its texts, or its first values with their names."""
@@ -163,7 +127,7 @@ class ShownRows:
         if texts:
             line = " ".join(as_text(self.frame.iat[row, i]) for i in texts)
         else:
-            main = [i for i, column in enumerate(self.columns) if column.main and column.kind != "image"][:5]
+            main = [i for i, column in enumerate(self.columns) if column.main and column.kind != "image"]
             line = ", ".join(f"{self.columns[i].name} {as_text(self.frame.iat[row, i]) or '?'}" for i in main)
         line = " ".join(line.split())
         return line if len(line) <= most else line[: most - 1] + "…"
@@ -176,19 +140,19 @@ class ShownRows:
         if not (0 <= row < len(self.labels) and 0 <= i < len(self.columns)) or self.columns[i].kind != "image":
             return None
         path = inside(self.folder, str(self.frame.iat[row, i]))
-        if path is None or path.stat().st_size > _IMAGE_BYTES:
+        if path is None:
             return None
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(handle, "rb") as stream:
-            content = stream.read(_IMAGE_BYTES)
-        kind = image_type(content)
-        if small or content[:4] in (b"II*\0", b"MM\0*"):
-            from floral_learn.encoders.pictures import Unreadable, thumbnail
-
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
+            start = stream.read(12)
+            kind = image_type(start)
+            if kind is None and start[:4] not in (b"II*\0", b"MM\0*"):
+                return None
+            content = start + stream.read()
+        if small or kind is None:
             try:
-                return thumbnail(content, _THUMBNAIL if small else _LARGE), "image/jpeg"
+                return (thumbnail(content) if small else thumbnail(content, sys.maxsize)), "image/jpeg"
             except (Unreadable, ImportError):
-                return None if kind is None else (content, kind)
+                pass
         return None if kind is None else (content, kind)
 
 
@@ -206,17 +170,9 @@ def inside(folder: Path, name: str) -> Path | None:
 
 def image_type(content: bytes) -> str | None:
     """The type of a picture by its first bytes, whatever its name says; drawings with scripts (SVG) are none."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content[:6] in (b"GIF87a", b"GIF89a"):
-        return "image/gif"
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    if content[:2] == b"BM":
-        return "image/bmp"
-    return None
+    return next((f"image/{kind}" for first, kind in _TYPES.items() if content.startswith(first)), None)
 
 
 def missing(value: Any) -> bool:
@@ -230,9 +186,7 @@ def as_text(value: Any) -> str:
     """A cell as a person would write it."""
     if missing(value):
         return ""
-    if isinstance(value, (float, np.floating)):
-        return f"{float(value):.6g}"
-    return str(value)
+    return f"{float(value):.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _standing(below: float, above: float) -> str:
@@ -241,13 +195,7 @@ def _standing(below: float, above: float) -> str:
         return "the same in all rows"
     if above == 0 or below == 0:
         end = "the highest" if above == 0 else "the lowest"
-        return end if round(100 * same) <= 1 else f"{end}, as in {_percent(same)} of the rows"
+        return end if round(100 * same) <= 1 else f"{end}, as in {percent(same)} of the rows"
     if below >= 0.5:
-        return f"higher than {_percent(below)}"
-    if above >= 0.5:
-        return f"lower than {_percent(above)}"
-    return "in the middle"
-
-
-def _percent(share: float) -> str:
-    return f"{min(max(round(100 * share), 1), 99)}\u00a0%"
+        return f"higher than {percent(below)}"
+    return f"lower than {percent(above)}" if above >= 0.5 else "in the middle"

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 FILE = "answers.sqlite"
 KINDS = ("label", "unsure", "skip", "later", "out")
+SILENT = ("skip", "later")  # that say nothing about a row
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS answers (
@@ -25,6 +26,7 @@ CREATE TABLE IF NOT EXISTS answers (
   reviewer TEXT NOT NULL,
   time TEXT NOT NULL,
   seen INTEGER NOT NULL,
+  along TEXT NOT NULL,
   CHECK ((kind = 'label') = (label IS NOT NULL))
 );
 CREATE TABLE IF NOT EXISTS undone (
@@ -55,6 +57,8 @@ class StoredAnswer:
         Who, and when (UTC, ISO 8601).
     seen : bool
         Whether the label in the file was in sight.
+    along : tuple of int
+        Rows that are nearly the same, for which the answer holds, too.
     """
 
     id: int
@@ -64,6 +68,15 @@ class StoredAnswer:
     reviewer: str
     time: str
     seen: bool = False
+    along: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows for which the answer holds, first the one that was looked at."""
+        return self.row, *self.along
+
+
+Answers = Sequence[StoredAnswer]
 
 
 class AnswerStore:
@@ -128,10 +141,9 @@ class AnswerStore:
     def check_answers(self, n_rows: int, labels: Container[str]) -> None:
         """Raise StoreError where an answer is about a row or a label that the table does not have."""
         for answer in self.active():
-            if answer.row >= n_rows or (answer.label is not None and answer.label not in labels):
-                raise StoreError(
-                    f"{self.path} is damaged: answer {answer.id} is about a row or label that is not there"
-                )
+            if max(answer.rows) >= n_rows or not (answer.label is None or answer.label in labels):
+                what = f"answer {answer.id} is about a row or label that is not there"
+                raise StoreError(f"{self.path} is damaged: {what}")
 
     def secret(self, n_rows: int) -> dict[str, Any] | None:
         """The secret order of the rows and its seed; None in a new store, a StoreError where nobody stored that."""
@@ -181,14 +193,16 @@ class AnswerStore:
         label: str | None,
         reviewer: str,
         seen: bool = False,
+        along: tuple[int, ...] = (),
     ) -> StoredAnswer:
         """Store one answer; the same `request` again (a repeated message) gives the answer that is there."""
         with self._lock, self._transaction():
             said = self._base.execute("SELECT * FROM answers WHERE request = ?", (request,)).fetchone()
             if said is None:
-                values = (request, row, kind, label, reviewer, now(), int(seen))
-                columns = "request, row, kind, label, reviewer, time, seen"
-                cursor = self._base.execute(f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                values = (request, row, kind, label, reviewer, now(), int(seen), json.dumps(along))
+                columns = "request, row, kind, label, reviewer, time, seen, along"
+                insert = f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                cursor = self._base.execute(insert, values)
                 said = (cursor.lastrowid, *values)
         return _answer(said, self.path)
 
@@ -240,31 +254,19 @@ class AnswerStore:
         if hasattr(self, "_base"):
             self._base.close()
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._base, self.path)
-
-
-class _Transaction:
-    """BEGIN to COMMIT; whatever goes wrong leaves the file as it was and the connection ready for another try."""
-
-    def __init__(self, base: sqlite3.Connection, path: Path) -> None:
-        self.base, self.path = base, path
-
-    def __enter__(self) -> None:
-        if not self.base.in_transaction:
-            self.base.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """BEGIN to COMMIT; whatever goes wrong leaves the file as it was and the connection ready for another try."""
         try:
-            if error is None:
-                self.base.execute("COMMIT")
-                return
-        except sqlite3.Error as failed:
-            error = failed
-        if self.base.in_transaction:
-            self.base.execute("ROLLBACK")
-        if isinstance(error, sqlite3.Error):
+            if not self._base.in_transaction:
+                self._base.execute("BEGIN IMMEDIATE")
+            yield
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
             raise StoreError(_words(error, self.path)) from None
+        finally:
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
 
 
 def now() -> str:
@@ -273,12 +275,26 @@ def now() -> str:
 
 
 def _answer(said: tuple, path: Path) -> StoredAnswer:
-    number, _, row, kind, label, reviewer, time, seen = said
+    number, _, row, kind, label, reviewer, time, seen, along = said
     words = [text for text in (label, reviewer, time) if text is not None]
-    fits = type(row) is int and 0 <= row < 2**53 and kind in KINDS and (kind == "label") == (label is not None)
+    rows = (row, *_numbers(along))
+    fits = (
+        all(type(one) is int and 0 <= one < 2**53 for one in rows)
+        and kind in KINDS
+        and (kind == "label") == (label is not None)
+    )
     if not fits or not all(isinstance(text, str) for text in words) or type(seen) is not int:
         raise StoreError(f"{path} is damaged: answer {number} is not one that floral review stores")
-    return StoredAnswer(number, row, kind, label, reviewer, time, bool(seen))
+    return StoredAnswer(number, row, kind, label, reviewer, time, bool(seen), rows[1:])
+
+
+def _numbers(text: Any) -> list[Any]:
+    """The list that JSON holds; one that is no row number where it holds anything else."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return [None]
+    return found if isinstance(found, list) else [None]
 
 
 def _is_seed(value: Any) -> bool:

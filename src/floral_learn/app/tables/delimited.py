@@ -25,7 +25,10 @@ _MISSING = pa.array(sorted(MISSING))
 
 def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None, usual: str = ",") -> Source:
     """The columns of a text, all cells as they are written; without `sep` the `usual` one, or what fits the header."""
-    data, known = _as_utf8(raw, encoding, name)
+    text, known = decode(raw, encoding, name)  # plain UTF-8 too: pyarrow prints a traceback at a short row that is not
+    plain = encoding is None and known == "utf-8"
+    data = raw if plain else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
+    del text
     guessed = sep is None
     sep = _guess(data, usual) if sep is None else sep
     if len(sep.encode()) != 1 or sep in '"\r\n':
@@ -65,14 +68,6 @@ def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
         raise TableError(f"--encoding {encoding!r} cannot be used: {error}") from None
 
 
-def _as_utf8(raw: bytes, encoding: str | None, name: str) -> tuple[bytes, str]:
-    """The text as UTF-8 and its own encoding; plain UTF-8 is not looked at, since pyarrow does."""
-    if encoding is None and not any(raw.startswith(mark) for mark, _ in _MARKS):
-        return raw, "utf-8"
-    text, known = decode(raw, encoding, name)
-    return text.removeprefix("\ufeff").encode("utf-8", "surrogatepass"), known
-
-
 def _split(name: str, data: bytes, sep: str, header: list[str]) -> pa.Table:
     """The rows below the header as columns of text."""
     names = list(map(str, range(len(header))))
@@ -85,22 +80,17 @@ def _split(name: str, data: bytes, sep: str, header: list[str]) -> pa.Table:
 
     if b'"' in data and data.count(b'"') % 2:
         _explain(name, data, sep, header)
-    for block in (2**20, min(len(data), 2**31 - 2) + 1):  # a row has to fit into a block
-        problems.clear()
-        try:
-            table = arrow.read_csv(
-                pa.BufferReader(data),
-                arrow.ReadOptions(column_names=names, use_threads=False, block_size=block),
-                arrow.ParseOptions(delimiter=sep, newlines_in_values=b'"' in data, invalid_row_handler=refuse),
-                arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
-            )
-            break
-        except pa.ArrowInvalid as error:
-            problem = reason(error)
-    else:
-        decode(data, None, name)
+    try:
+        table = arrow.read_csv(
+            pa.BufferReader(data),
+            # one block: a row has to fit into it, and columns in one piece are faster to read
+            arrow.ReadOptions(column_names=names, use_threads=False, block_size=min(len(data), 2**31 - 2) + 1),
+            arrow.ParseOptions(delimiter=sep, newlines_in_values=b'"' in data, invalid_row_handler=refuse),
+            arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid as error:
         _explain(name, data, sep, header)
-        raise TableError(f"{name} cannot be read as a table ({problem})")
+        raise TableError(f"{name} cannot be read as a table ({reason(error)})") from None
     if problems:
         _explain(name, data, sep, header)
     if table.num_rows < 2:
@@ -110,18 +100,15 @@ def _split(name: str, data: bytes, sep: str, header: list[str]) -> pa.Table:
 
 def _explain(name: str, data: bytes, sep: str, header: list[str]) -> None:
     """Refuse a quote that is never closed, and the first row of another width than the header, with its line."""
-    records = _records(data, sep, name)
-    next(records)
-    for number, (line, fields) in enumerate(record for record in records if len(header) == 1 or _filled(record)):
-        if len(fields) != len(header):
+    row = -1  # of the header
+    for line, fields in _records(data, sep, name):
+        if len(header) > 1 and len(fields) == 1 and not fields[0].strip():
+            continue
+        if row >= 0 and len(fields) != len(header):
             hint = "; give the separator with --sep" if len(header) == 1 or len(fields) == 1 else ""
-            raise TableError(
-                f"{name}, line {line} (row {number}): {len(fields)} fields where the header has {len(header)}{hint}"
-            )
-
-
-def _filled(record: tuple[int, list[str]]) -> bool:
-    return len(record[1]) > 1 or bool(record[1][0].strip())
+            wide = f"{len(fields)} fields where the header has {len(header)}"
+            raise TableError(f"{name}, line {line} (row {row}): {wide}{hint}")
+        row += 1
 
 
 def _records(data: bytes, sep: str, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -39,10 +39,33 @@ def read_export(name: str, text: str, label: str | None = None) -> Export:
         raise TableError(f"{name}: not a readable JSON file ({reason(error)})") from None
     if not isinstance(content, list) or not content or not all(isinstance(task, dict) for task in content):
         raise TableError(f"{name} is not an export of Label Studio: a list of tasks [{{...}}, ...] is needed")
-    try:
-        return _export(content, label)
-    except TableError as error:
-        raise TableError(f"{name}: {error}") from None
+    tasks: dict[str, dict[str, Any]] = {}
+    for number, raw in enumerate(content):
+        if not isinstance(raw.get("data"), dict):
+            raise TableError(f"{name}: task {number} (from 0) has no 'data'; of Label Studio's exports, JSON is read")
+        tasks[str(raw.get("id", number))] = raw["data"]
+    if len(tasks) < len(content):
+        raise TableError(f"{name}: two tasks have the same id")
+    results = list(_results(content, name))
+    choices = {str(r.get("from_name")): str(r.get("to_name")) for *_, r in results if r.get("type") == "choices"}
+    choice = next(iter(choices)) if len(choices) == 1 and label in (None, "label") else label or "label"
+    if choice not in choices and (label is not None or choices):
+        known = some(choices) or "none"
+        raise TableError(f"{name}: no annotation with a choice {short(choice)}; its choices are: {known}")
+    names, votes, last = list(tasks), [], None
+    for number, annotation, result in results:
+        if result.get("from_name") == choice:
+            value = result.get("value")
+            given = value.get("choices", []) if isinstance(value, dict) else []
+            nested = not isinstance(given, list) or any(isinstance(one, dict | list) for one in given)
+            if annotation is last or nested or len(given) > 1:
+                raise TableError(f"{name}: task {number} (from 0): several choices at once are not supported, only one")
+            last = annotation
+            if given and (said := str(given[0]).strip()):
+                gold = bool(annotation.get("ground_truth"))
+                votes.append((names[number], _person(annotation.get("completed_by")), said, gold))
+    table = pd.DataFrame(votes, columns=["task", "worker", "label", "gold"])
+    return Export(tasks, table, choice, choices.get(choice, "item"))
 
 
 def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
@@ -57,9 +80,10 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
     votes = votes.assign(times=votes.groupby(["task", "label"], sort=False)["label"].transform("size"))
     settled = votes.sort_values(["gold", "times"], ascending=False, kind="stable").drop_duplicates("task")
     people = votes.groupby("task", sort=False)["worker"].agg(lambda names: " + ".join(dict.fromkeys(names)))
+    columns = {choice: settled.set_index("task")["label"], "annotator": people}
     rows.insert(0, "id", list(export.tasks), allow_duplicates=True)
-    rows[choice] = settled.set_index("task")["label"].reindex(rows.index).astype(object).where(pd.notna, None)
-    rows["annotator"] = people.reindex(rows.index).astype(object).where(pd.notna, None)
+    for column, values in columns.items():
+        rows[column] = values.reindex(rows.index).astype(object).where(pd.notna, None)
     rows["ground_truth"] = [task in set(votes["task"][votes["gold"]]) for task in export.tasks]
     last = rows.shape[1] - 1
 
@@ -69,7 +93,7 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
             raise TableError(f"{name}: only {short(choice)} can be replaced")
         content = json.loads(text.lstrip("\ufeff"))
         given = rows[choice].tolist()
-        for number, _, result in _results(content):
+        for number, _, result in _results(content, name):
             if result.get("from_name") == choice and new[number] != given[number]:
                 result["value"]["choices"] = [new[number]]
         return _json_bytes(content)
@@ -77,10 +101,8 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
     source = Source(name, rows.reset_index(drop=True), write, choice=choice, export=export)
     source.no_features = frozenset({0, last - 1, last})
     if differ := int((votes.groupby("task")["label"].nunique() > 1).sum()):
-        source.notes.append(
-            f"{differ:,} tasks have annotations that differ: the most frequent choice counts; floral crowd weighs "
-            "who gave them"
-        )
+        many = f"{differ:,} tasks have annotations that differ"
+        source.notes.append(f"{many}: the most frequent choice counts; floral crowd weighs who gave them")
     return source
 
 
@@ -92,20 +114,16 @@ def label_studio_tasks(table: Any, numbers: Any, suggested: Sequence[Any], score
     at = np.searchsorted(table.rows, np.asarray(numbers, dtype=int))
     export = table.source.export
     choice, item = (str(table.label), "item") if export is None else (export.choice, export.item)
-    if export is None:
-        rows = table.features.iloc[at].to_dict(orient="records")
-    else:
-        rows = [list(export.tasks.values())[row] for row in table.rows[at]]
+    data = None if export is None else list(export.tasks.values())
+    rows = table.features.iloc[at].to_dict("records") if data is None else [data[row] for row in table.rows[at]]
     shown = dict.fromkeys(key for row in rows for key in row)
     names = (table.rows if table.ids is None else table.ids)[at]
-    tasks = []
+    tasks, version = [], f"floral-learn {__version__}"
     for name, row, label, sure in zip(names, rows, suggested, score, strict=True):
         result = {"from_name": choice, "to_name": item, "type": "choices", "value": {"choices": [str(label)]}}
-        prediction = {"model_version": f"floral-learn {__version__}", "score": round(float(sure), 6)}
-        data = {key: _shown(row.get(key)) for key in shown}
-        tasks.append(
-            {"data": data, "predictions": [prediction | {"result": [result]}], "meta": {"floral_row": str(name)}}
-        )
+        prediction = {"model_version": version, "score": round(float(sure), 6), "result": [result]}
+        cells = {key: _shown(row.get(key)) for key in shown}
+        tasks.append({"data": cells, "predictions": [prediction], "meta": {"floral_row": str(name)}})
     config = label_studio_config(shown, table.classes.tolist(), choice=choice, item=item)
     return {"tasks.json": _json_bytes(tasks), "label-config.xml": config}
 
@@ -125,37 +143,7 @@ def _json_bytes(content: Any) -> bytes:
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass")
 
 
-def _export(content: list[dict[str, Any]], label: str | None) -> Export:
-    tasks: dict[str, dict[str, Any]] = {}
-    for number, raw in enumerate(content):
-        if not isinstance(raw.get("data"), dict):
-            raise TableError(f"task {number} (from 0) has no 'data'; of Label Studio's exports, JSON is read")
-        tasks[str(raw.get("id", number))] = raw["data"]
-    if len(tasks) < len(content):
-        raise TableError("two tasks have the same id")
-    results = list(_results(content))
-    choices = {str(r.get("from_name")): str(r.get("to_name")) for *_, r in results if r.get("type") == "choices"}
-    choice = next(iter(choices)) if len(choices) == 1 and label in (None, "label") else label or "label"
-    if choice not in choices and (label is not None or choices):
-        raise TableError(f"no annotation with a choice {short(choice)}; its choices are: {some(choices) or 'none'}")
-    names, votes, last = list(tasks), [], None
-    for number, annotation, result in results:
-        if result.get("from_name") == choice:
-            value = result.get("value")
-            given = value.get("choices", []) if isinstance(value, dict) else []
-            nested = not isinstance(given, list) or any(isinstance(one, dict | list) for one in given)
-            if annotation is last or nested or len(given) > 1:
-                raise TableError(f"task {number} (from 0): several choices at once are not supported, only one")
-            last = annotation
-            if given and (text := str(given[0]).strip()):
-                gold = bool(annotation.get("ground_truth"))
-                votes.append((names[number], _person(annotation.get("completed_by")), text, gold))
-    return Export(
-        tasks, pd.DataFrame(votes, columns=["task", "worker", "label", "gold"]), choice, choices.get(choice, "item")
-    )
-
-
-def _results(content: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+def _results(content: list[dict[str, Any]], name: str) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
     """Task, annotation and entry of its result, of all annotations that were not skipped."""
     for number, task in enumerate(content):
         annotations = task.get("annotations", task.get("completions", []))
@@ -163,7 +151,8 @@ def _results(content: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any
             known: Any = annotation if isinstance(annotation, dict) else {"result": None}
             results = known.get("result", [])
             if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-                raise TableError(f"task {number} (from 0): 'annotations' must be a list of objects with lists 'result'")
+                where = f"{name}: task {number} (from 0)"
+                raise TableError(f"{where}: 'annotations' must be a list of objects with lists 'result'")
             if not known.get("was_cancelled"):
                 yield from ((number, known, result) for result in results)
 

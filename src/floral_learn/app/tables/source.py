@@ -1,28 +1,39 @@
-"""Open a table, whatever it is: what every kind has in common are columns, cells, and a copy with new labels."""
+"""Open a table, whatever it is: columns, cells, labels of one type, and a copy with new labels."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
+import re
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from decimal import Decimal
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.cells import TableError, reason, short
+from floral_learn.base.cells import (
+    CODE,
+    MISSING,
+    NUMBER,
+    TableError,
+    is_missing,
+    objects,
+    plain,
+    reason,
+    short,
+    unguarded,
+)
 from floral_learn.base.files import MOST_BYTES
 from floral_learn.base.frames import column_at, frame_columns, place_of, typed_column
 
-from .labels import as_labels
-
-TEXT_FILES, JSON_FILES, STUDIO_FILES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".json",)
-PARQUET_FILES, EXCEL_FILES = (".parquet", ".pq"), (".xlsx",)
 KINDS = ".csv, .tsv, .txt, .jsonl or .json of Label Studio (each also as .gz), .parquet or .xlsx"
+_CODE = re.compile(CODE)
+_TRUE, _FALSE = {"true", "yes", "y", "t", "1", "x"}, {"false", "no", "n", "f", "0", ""}
 _FOREIGN = {b"PK\x03\x04": "an Excel", b"PAR1": "a Parquet", b"\x1f\x8b": "a compressed"}
 
 
@@ -78,18 +89,24 @@ class Source:
         return self._read(position, lambda column: (column if rows is None else column[rows]).to_list())
 
     def typed(self, position: int, as_text: bool = False) -> Any:
-        """The column as floats, dates or text (missing where it is); None where its values are nested."""
+        """The column as floats, dates or text (missing where it is); None where its values are nested.
+
+        As text, pictures inside the table are their names.
+        """
         if self.typed_text is not None and not as_text:
             return self.typed_text(self.columns[position], self.frame.column(position))
-        return self._read(position, lambda column: typed_column(column, as_text))
+        typed = self._read(position, lambda column: typed_column(column, as_text))
+        if typed is None and as_text and (names := picture_names(self.cells(position))) is not None:
+            return objects(names)
+        return typed
 
     def _read(self, position: int, read: Callable[[Any], Any]) -> Any:
         """What `read` makes of a column; values that Python cannot hold are one line."""
         try:
             return read(column_at(self.frame, position))
+        except MemoryError:
+            raise
         except Exception as error:  # each library has exceptions of its own
-            if isinstance(error, MemoryError):
-                raise
             where = f"{self.name}: column {short(self.columns[position])}"
             raise TableError(f"{where} cannot be read ({reason(error)})") from None
 
@@ -112,31 +129,54 @@ class Source:
         return gzip.compress(made, mtime=0) if self.packed else made
 
 
+def picture_names(cells: list[Any]) -> list[str] | None:
+    """Names of pictures that lie inside a table, {"bytes": ..., "path": ...} as Hugging Face writes them; else None."""
+    given = [cell for cell in cells if cell is not None]
+    if not given or not all(isinstance(cell, dict) and {"bytes", "path"} <= cell.keys() for cell in given):
+        return None
+    names = []
+    for row, cell in enumerate(cells):
+        path = str((cell or {}).get("path") or "")
+        if path and cell.get("bytes") is None:  # the picture lies elsewhere
+            names.append(path)
+        else:  # the row makes it unique; what else a name may do on a disk or in a page is left out of it
+            names.append(f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', PurePath(path).name)[-60:]}")
+    return names
+
+
 def table_suffix(path: str | os.PathLike[str]) -> str:
     """What says the kind of a file: its extension, with the one before .gz; empty where there is none."""
-    if _is_dataset_folder(path):
-        return ".parquet"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
 def open_source(source: Any, sep: str | None, encoding: str | None, label: Any = None) -> Source:
     """A frame of pandas, polars or pyarrow, a Hugging Face data set, or the path of a file of one of the `KINDS`."""
-    from . import frame_source, hugging_face
+    from . import frames  # this and others make a Source; they are imported where they are needed
 
     if not isinstance(source, str | os.PathLike):
         a_dataset = type(source).__module__.split(".")[0] == "datasets"  # nothing is imported to find out
-        return hugging_face.dataset_source(source) if a_dataset else frame_source.from_frame(source)
-    if _is_dataset_folder(source):
-        return hugging_face.read_dataset_folder(source)
+        return frames.dataset_source(source) if a_dataset else frames.from_frame(source)
+    from . import delimited, label_studio, row_files
+
     path, name = Path(source), str(source)
     suffix = table_suffix(path)
-    packed = suffix.endswith(".gz")
     kind = suffix.removesuffix(".gz")
-    if kind not in (*TEXT_FILES, *JSON_FILES, *STUDIO_FILES, *(() if packed else (*PARQUET_FILES, *EXCEL_FILES))):
+    binary = {".parquet": frames.read_parquet, ".pq": frames.read_parquet, ".xlsx": row_files.read_workbook}
+    if suffix in binary:
+        return binary[suffix](name, read_content(path))
+    if kind not in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json"):
         raise TableError(f"{path}: cannot read {suffix or 'a file without extension'}; use {KINDS}")
-    opened = _opened(name, kind, read_content(path), sep, encoding, label)
-    opened.packed = packed
+    raw = read_content(path)
+    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
+        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
+    if kind in (".csv", ".tsv", ".txt"):
+        opened = delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
+    elif kind == ".json":
+        opened = label_studio.read_label_studio(name, delimited.decode(raw, encoding, name)[0], label)
+    else:
+        opened = row_files.read_json_lines(name, delimited.decode(raw, encoding, name)[0])
+    opened.packed = kind != suffix
     return opened
 
 
@@ -157,24 +197,100 @@ def read_content(path: Path) -> bytes:
     return content
 
 
-def _is_dataset_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether `save_to_disk` of a Hugging Face data set wrote this folder."""
-    folder = Path(path)
-    return folder.is_dir() and any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of one type and the mask (n,) of blank ones (whose entries mean nothing).
+
+    An empty cell is blank; in a column of numbers so are NA, nan and the like. Labels that are all numbers become
+    integers or floats, but codes such as 007, and numbers that a float would merge, stay text.
+    """
+    codes = np.arange(len(values))
+    if set(map(type, values)) <= {str, type(None)}:  # each text is looked at once
+        place = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
+        values = list(place)
+    else:
+        _refuse_nested(values, where)
+        values = [None if is_missing(value) else value for value in values]
+        if all(value is None or isinstance(value, bool | np.bool_) for value in values):
+            return np.array([bool(value) for value in values]), np.array([value is None for value in values])
+    texts = [_spelled(value) for value in values]
+    kept = set(texts) - MISSING
+    numeric = {text for text in kept if NUMBER.fullmatch(text)}
+    if kept and numeric == kept and not any(map(_CODE.match, numeric)):
+        blank = np.array([text in MISSING for text in texts])
+        return _number_labels(texts, blank)[codes], blank[codes]
+    blank = np.array([text == "" for text in texts])
+    if numeric and numeric != kept:
+        shares = np.bincount(codes, minlength=len(texts))
+        few = 2 * shares[[text in numeric for text in texts]].sum() < shares[~blank].sum()
+        odd = [text in (numeric if few else kept - numeric) for text in texts]
+        row = int(np.argmax(np.array(odd)[codes]))
+        raise TableError(f"{where} mixes numbers and text (row {row} is {short(texts[codes[row]])})")
+    _refuse_several(kept, where)
+    return np.array(texts, dtype=str)[codes], blank[codes]
 
 
-def _opened(name: str, kind: str, raw: bytes, sep: str | None, encoding: str | None, label: Any) -> Source:
-    from . import delimited, frame_source, json_lines, label_studio, workbook  # each of them makes a Source
+def as_flags(values: Sequence[Any], where: str) -> np.ndarray:
+    """A column of yes and no as booleans (n,); blank is no."""
+    flags = []
+    for row, value in enumerate(values):
+        text = "" if is_missing(value) else plain(value).strip().lower()
+        if text not in _TRUE | _FALSE:
+            raise TableError(f"{where} must hold true or false (yes, no, 1, 0, blank); row {row} is {short(value)}")
+        flags.append(text in _TRUE)
+    return np.array(flags, dtype=bool)
 
-    if kind in PARQUET_FILES:
-        return frame_source.read_parquet(name, raw)
-    if kind in EXCEL_FILES:
-        return workbook.read_workbook(name, raw)
-    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
-        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
-    if kind in TEXT_FILES:
-        return delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
-    text = delimited.decode(raw, encoding, name)[0]
-    if kind in STUDIO_FILES:
-        return label_studio.read_label_studio(name, text, label)
-    return json_lines.read_json_lines(name, text)
+
+def _refuse_nested(values: Sequence[Any], where: str) -> None:
+    for row, cell in enumerate(values):
+        if isinstance(cell, list | tuple) and cell and all(isinstance(part, list | tuple | dict) for part in cell):
+            raise TableError(f"{where} holds spans or boxes (row {row}), which are not supported; one label per row is")
+        if isinstance(cell, list | tuple):
+            raise TableError(f"{where} holds {len(cell)} labels at once (row {row}); one label per row is supported")
+        if isinstance(cell, dict | set | np.ndarray | bytes):
+            raise TableError(f"{where} holds {type(cell).__name__} (row {row}), not labels")
+
+
+def _refuse_several(labels: set[str], where: str) -> None:
+    """Labels such as a;b beside a and b are several in one cell: each part is a label, or part of another such cell."""
+    for sign in ";|,":
+        several = {label: [part.strip() for part in label.split(sign)] for label in labels if sign in label}
+        if sign == ",":  # a decimal comma
+            several = {label: parts for label, parts in several.items() if not all(map(str.isdigit, parts))}
+        parts = [part for found in several.values() for part in set(found)]
+        known = labels | {part for part in parts if parts.count(part) > 1}
+        if whole := sorted(label for label, found in several.items() if known.issuperset(found)):
+            raise TableError(
+                f"{where} holds several labels at once, such as {short(whole[0])}; one label per row is supported. If "
+                f"this is one class, write it without {sign!r}"
+            )
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, str):
+        return unguarded(value.strip())
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def _number_labels(texts: list[str], blank: np.ndarray) -> np.ndarray:
+    """Exact integers, else floats, else text where a float would merge labels or become infinite."""
+    filled = ["0" if missing else text for text, missing in zip(texts, blank, strict=True)]
+    try:
+        exact = [int(text) for text in filled]
+    except ValueError:
+        values = np.array([float(text) for text in filled])
+        if not np.isfinite(values).all():
+            return np.array(texts)
+        whole = (values == np.floor(values)).all() and np.abs(values).max() < 2**53
+        return values.astype(np.int64) if whole else values
+    if max(exact) < 2**63 and min(exact) >= -(2**63):
+        return np.array(exact, dtype=np.int64)
+    return np.array(texts)

@@ -18,8 +18,6 @@ export function showKnown(state, open) {
     at("guarantee").textContent = known.guarantee.words;
     if (sure) glance.push(" · ", h("b", {}, range), " of the labels wrong");
   }
-  at("place").hidden = !known.estimate?.known;
-  if (known.where) at("where").replaceChildren(where(known.where));
   at("ten").textContent = known.ten ? known.ten.words : "";
   if (known.stop) at("stop").textContent = known.stop.words;
   at("finish").classList.toggle("main", Boolean(known.stop?.now));
@@ -37,6 +35,7 @@ const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "
 
 function answered(state) {
   let text = `${plural(state.answers, "answer")} on ${plural(state.rows, "row")}`;
+  if (state.along) text += ` and ${plural(state.along, "row")} like them`;
   if (state.unsure) text += `, ${state.unsure} not sure`;
   if (state.known.changed) text += `. ${plural(state.known.changed, "label")} corrected so far`;
   return `${text}.`;
@@ -49,7 +48,7 @@ function progress(done, about) {
 }
 
 function judges(rows) {
-  return h("ul", { class: "plain where" }, ...rows.map((row) => h("li", {}, `${row.judge}: `, h("b", {}, `${percent(row.low)} to ${percent(row.high)}`),
+  return h("ul", { class: "plain judges" }, ...rows.map((row) => h("li", {}, `${row.judge}: `, h("b", {}, `${percent(row.low)} to ${percent(row.high)}`),
     svg("svg", { class: "meter", "aria-hidden": "true" },
       svg("rect", { class: "full", x: `${100 * row.low}%`, width: `${Math.max(100 * (row.high - row.low), 1)}%`, height: 6, rx: 3 })))));
 }
@@ -57,7 +56,7 @@ function judges(rows) {
 // A button for each answer; the one that has the focus keeps it.
 function answers({ last, later }, open) {
   const list = (said) => said.map((one) => h("li", {}, h("button", { type: "button", class: "quiet said", "data-row": one.row, onclick: () => open(one.row) },
-    h("span", {}, one.name), h("span", { class: "label" }, one.label ?? SAID[one.kind]))));
+    h("span", {}, one.along ? `${one.name} +${one.along}` : one.name), h("span", { class: "label" }, one.label ?? SAID[one.kind]))));
   for (const [section, place, said] of [["recent", "answers", last], ["aside", "set-aside", later]]) {
     const now = JSON.stringify(said);
     if (at(place).dataset.now === now) continue;
@@ -67,13 +66,6 @@ function answers({ last, later }, open) {
     at(place).replaceChildren(...list(said));
     if (focus !== null) at(place).querySelector(`[data-row="${focus}"]`)?.focus();
   }
-}
-
-function where(parts) {
-  if (!parts.length) return h("p", {}, "No class, source or region stands out by the answers.");
-  return h("ul", { class: "plain where" }, ...parts.map((part) => h("li", {},
-    `${part.name}: `, h("b", {}, percent(part.share)), ` wrong; ${part.answers[0]} of ${plural(part.answers[1], "answer")} changed the label`,
-    svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { class: "full", width: `${100 * part.share}%`, height: 6, rx: 3 })))));
 }
 
 function people(state) {

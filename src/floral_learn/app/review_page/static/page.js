@@ -1,7 +1,7 @@
 // Asks, sends answers, and keeps what is known in sight.
 import { at, h } from "./dom.js";
 import { showDone, showKnown } from "./known.js";
-import { showGiven, showQuestion } from "./question.js";
+import { showGiven, showQuestion, showTogether } from "./question.js";
 
 const CALM = 300; // milliseconds in which a second press is taken for a slip
 const kept = {
@@ -56,13 +56,13 @@ async function ask() {
 }
 
 function show(next) {
-  question = { ...next, seen: false };
+  question = { ...next, seen: false, alone: false };
   const over = next.row < 0;
   at("bar").hidden = false;
   if (over) {
     at("ask").textContent = "Every row has been answered.";
     at("fields").replaceChildren(h("p", {}, "There is nothing left to ask. Finish to write the files."));
-    at("given").hidden = at("near").hidden = at("reason").hidden = true;
+    at("given").hidden = at("near").hidden = at("alike").hidden = at("reason").hidden = true;
   } else {
     showQuestion(question, settings.given);
   }
@@ -90,10 +90,10 @@ async function answer(kind, label = null, button = null) {
   }
   if (question.row < 0) return;
   const asked = question;
-  const said = { reviewer: settings.name, request: request(), row: asked.row, kind, label, seen: asked.seen };
+  const said = { reviewer: settings.name, request: request(), row: asked.row, kind, label, seen: asked.seen, alone: asked.alone };
   press(false);
   button?.classList.add("chosen");
-  await send(() => call("answer", said), () => tellSaved(asked, kind, label));
+  await send(() => call("answer", said), (saved) => tellSaved(asked, kind, label, saved.along));
 }
 
 async function send(post, then) {
@@ -117,15 +117,25 @@ async function send(post, then) {
   }
 }
 
-function tellSaved(asked, kind, label) {
+function together() {
+  if (!question || !question.along?.length) return;
+  question.alone = !question.alone;
+  showTogether(question);
+}
+
+function tellSaved({ before, given, name: own }, kind, label, along) {
+  const name = along ? `${own} and ${along} like it` : own;
+  const is = along ? "are" : "is";
   const label_ = (text) => h("span", { class: "label" }, text);
-  if (kind === "skip") at("last").replaceChildren(asked.before ? `Left ${asked.name} as it was.` : `Skipped ${asked.name}; it comes back ten questions later.`);
-  else if (kind === "later") at("last").replaceChildren(`Set ${asked.name} aside; it stands under “To come back to”.`);
-  else if (kind === "out") at("last").replaceChildren(`Left out ${asked.name}: nothing is trained on it.`);
-  else if (about.blind) at("last").replaceChildren(`Saved: ${kind === "unsure" ? "not sure about" : ""} ${asked.name}${kind === "unsure" ? "." : " is"}`, ...(label === null ? [] : [label_(label)]));
-  else if (kind === "unsure") at("last").replaceChildren(`Saved: not sure about ${asked.name}. The file says`, label_(asked.given));
-  else if (label === asked.given) at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "as the file says.");
-  else at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "while the file says", label_(asked.given));
+  const tell = (...parts) => at("last").replaceChildren(...parts);
+  if (kind === "skip") tell(before ? `Left ${name} as it was.` : `Skipped ${name}; it comes back ten questions later.`);
+  else if (kind === "later") tell(`Set ${name} aside; it stands under “To come back to”.`);
+  else if (kind === "out") tell(`Left out ${name}: nothing is trained on ${along ? "them" : "it"}.`);
+  else if (kind === "unsure" && (about.blind || along)) tell(`Saved: not sure about ${name}.`);
+  else if (kind === "unsure") tell(`Saved: not sure about ${name}. The file says`, label_(given));
+  else if (about.blind || along) tell(`Saved: ${name} ${is}`, label_(label));
+  else if (label === given) tell(`Saved: ${name} is`, label_(label), "as the file says.");
+  else tell(`Saved: ${name} is`, label_(label), "while the file says", label_(given));
 }
 
 async function undo() {
@@ -180,6 +190,7 @@ function keys(event) {
   if (found instanceof Element) answer("label", found.dataset.label, found);
   else if (about.kinds.includes(name)) answer(name, null, at(name));
   else if (name === "undo") undo();
+  else if (name === "together") together();
   else if (name === "change") at("answers").querySelector("button")?.focus();
   else if (list && (event.key === "ArrowDown" || event.key === "ArrowUp")) move(list, event.key === "ArrowDown" ? 1 : -1);
   else if (event.key === "+") document.querySelector("#fields img")?.classList.toggle("zoomed");
@@ -239,7 +250,7 @@ function searchKey(event) {
   }
 }
 
-const COMMANDS = { unsure: "u", skip: "s", later: "f", out: "x", undo: "z", change: "c" };
+const COMMANDS = { unsure: "u", skip: "s", later: "f", out: "x", undo: "z", change: "c", together: "a" };
 
 function classButtons({ classes: names, keys: own = {}, kinds }) {
   // Classes called 0 and 1 have these keys, not 1 and 2; own keys come before all others.
@@ -260,7 +271,7 @@ function classButtons({ classes: names, keys: own = {}, kinds }) {
     if (!taken.has(free)) keyOf.set(free, name);
     const place = at(name)?.querySelector("kbd") ?? at("recent").querySelector("kbd");
     place.textContent = taken.has(free) ? "" : free;
-    if (at(name)) at(name).hidden = name !== "undo" && !kinds.includes(name);
+    if (at(name)) at(name).hidden = !["undo", "together"].includes(name) && !kinds.includes(name);
   }
   at("search-line").hidden = names.length <= 10;
 }
@@ -298,6 +309,7 @@ async function start() {
 
 for (const kind of ["unsure", "skip", "later", "out"]) at(kind).addEventListener("click", () => answer(kind, null, at(kind)));
 at("undo").addEventListener("click", undo);
+at("together").addEventListener("click", together);
 at("search").addEventListener("input", search);
 at("search").addEventListener("keydown", searchKey);
 at("finish").addEventListener("click", finish);

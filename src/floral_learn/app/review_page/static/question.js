@@ -9,20 +9,35 @@ export function showQuestion(question, show) {
   reason.classList.toggle("plain-reason", question.reason === "question" || question.reason === "drawn");
   reason.textContent = question.reason === "disagreement" ? opinions(question) : question.why;
   at("ask").replaceChildren("Which label is right? ", h("small", {}, question.name));
+  const isAlong = (row) => question.along.includes(row.row);
+  const alike = question.nearest.filter(isAlong);
+  at("alike").hidden = !alike.length;
+  at("alikes").classList.toggle("pictures", alike.some((row) => row.column !== null));
+  at("alikes").replaceChildren(...alike.map((row) => (row.column === null ? h("li", {}, h("b", {}, row.name), ` ${row.line}`)
+    : h("li", { class: "thumbnail" }, small(row), h("small", {}, row.name)))));
+  showTogether(question);
   at("fields").replaceChildren(...fields(question));
   if (question.before) reason.append(` You said ${question.before.label ?? SAID[question.before.kind]}.`);
   if (question.given === undefined) at("given").hidden = true;
   else showGiven(question, show);
-  const near = question.nearest.map((row) => {
+  const near = question.nearest.filter((row) => !isAlong(row)).map((row) => {
     const now = row.answer !== null && row.answer !== row.given ? ` answered: ${row.answer}` : "";
     const label = h("span", { class: "label" }, row.given);
     if (row.column === null) return h("li", {}, h("span", {}, label), h("span", { class: "line" }, row.line, " ", h("small", {}, `${row.name}${now}`)));
-    const image = h("img", { class: "large", src: `image/${row.row}/${row.column}?small`, alt: row.name, loading: "lazy" });
-    return h("li", { class: "thumbnail" }, image, label, h("small", {}, `${row.name}${now}`));
+    return h("li", { class: "thumbnail" }, small(row), label, h("small", {}, `${row.name}${now}`));
   });
   at("nearest").classList.toggle("pictures", question.nearest.some((row) => row.column !== null));
   at("nearest").replaceChildren(...near);
   at("near").hidden = !near.length;
+}
+
+const small = (row) => h("img", { class: "large", src: `image/${row.row}/${row.column}?small`, alt: row.name, loading: "lazy" });
+
+// Whether the answer is for all rows that are nearly the same, or for this one only.
+export function showTogether({ name, along, alone }) {
+  at("together").setAttribute("aria-pressed", String(!alone));
+  at("together-words").textContent = `One answer for all ${along.length + 1}`;
+  at("alike-title").textContent = `These ${along.length + 1} rows are nearly the same. ${alone ? `Your answer is for ${name} only.` : "One answer for all of them counts as one."}`;
 }
 
 export function showGiven(question, show) {
