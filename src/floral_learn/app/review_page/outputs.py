@@ -153,7 +153,6 @@ def report(work: Any, answers: Answers) -> str:
         suggested=others.argmax(axis=1),
         score=wrong,
         flagged=wrong >= 0.5,
-        wrong_probability=wrong,
         probability=belief,
         reasons=holds,
         **around,
