@@ -8,7 +8,6 @@ from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
 import floral_learn as fl
-from floral_bench.transfer import transfer_table
 from floral_learn import find_label_issues
 from floral_learn.app.tables import read_table
 from floral_learn.labels import judge_labels
@@ -36,7 +35,6 @@ def results():
     yield find_label_issues(X, bad.y, random_state=0)
     yield judge_labels(X, bad.y, groups=y, random_state=0)
     yield fl.CertifiedKernelClassifier().fit(X, bad.y).certificate(X)
-    yield transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
 
 def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
