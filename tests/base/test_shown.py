@@ -12,7 +12,6 @@ from floral_learn import find_label_issues
 from floral_learn.app.tables import read_table
 from floral_learn.labels import judge_labels
 from floral_learn.paper import diagnose
-from floral_learn.review import Accuracy
 
 X, y = make_moons(80, noise=0.2, random_state=0)
 HOSTILE = "<script>alert(1)</script>"
@@ -32,7 +31,6 @@ def results():
     rows = review.ask(2)
     review.answer(rows, y[rows])
     yield from (review, review.wrong_share, review.ten_more, review.guarantee())
-    yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
     yield find_label_issues(X, bad.y, random_state=0)
     yield judge_labels(X, bad.y, groups=y, random_state=0)
