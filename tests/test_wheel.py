@@ -93,7 +93,7 @@ FIRST_STEPS = {
         "floral bench --data t.csv --label y --out runs --methods svm-libsvm --reps 1 --levels 0 --attack random",
     ],
     "all": [
-        "floral train t.csv --label y --out m.skops", "floral bench --list", "python -c 'import torch, dask, datasets'",
+        "floral train t.csv --label y --out m.skops", "floral bench --list", "python -c 'import torch, dask'",
         "python -c 'from floral_learn import LabelReview, TextClassifier'",
     ],
 }  # fmt: skip

@@ -103,6 +103,7 @@ def as_hugging_face(files, path):
     """Pictures inside a table, as `datasets` writes its feature Image; one has no name, one a hostile name."""
     cells = [{"bytes": file.read_bytes(), "path": file.name} for file in files]
     cells[0]["path"], cells[1]["path"] = None, "../../<b>\0.png"
+    cells[2] = {"bytes": None, "path": str(files[2])}  # to_parquet of files that were never opened
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     table = pa.table({"image": pa.array(cells, kind), "label": [file.parent.name for file in files]})
     pq.write_table(table, path)

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from floral_learn import aggregate_votes
 from floral_learn.app.pages import votes_page
 from floral_learn.crowd import read_votes
-from floral_learn.crowd.annotators import weaker_than_weak
-
-from floral_learn.crowd.annotators import benjamini_hochberg
+from floral_learn.crowd.annotators import benjamini_hochberg, weaker_than_weak
 from floral_learn.crowd.readings import (
     PLAIN,
     RICH,

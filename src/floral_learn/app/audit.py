@@ -19,7 +19,7 @@ from floral_learn.app.options import (
     check_target,
     with_table_options,
 )
-from floral_learn.app.terminal import one_line, progress_bar, say
+from floral_learn.app.terminal import one_line, progress_bar, say, say_notes
 
 
 class _AuditGroup(TyperGroup):
@@ -91,9 +91,7 @@ def audit(
             random_state=seed,
             progress=lambda stage, share: update(share, 1.0, stage),
         )
-    for note in result.notes:
-        if note not in result.class_notes:  # these come with the summary
-            say(f"  {note}")
+    say_notes(note for note in result.notes if note not in result.class_notes)  # these come with the summary
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     pictures = None
     if columns.image is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
-from floral_learn.app.terminal import one_line, say
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
 
 
@@ -48,9 +48,7 @@ def certify(
     table = columns.read(source).check_classes(least=2)
     labels = table.labels
     say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
-    encoder = columns.encoder(seed)
-    X = encoder.fit_transform(table.features)
-    notes = [*table.notes, *encoder.notes_]
+    X, notes = columns.numbers(table, seed)
     clf = CertifiedKernelClassifier(possible_flips=parse_flips(flip, table.classes))
     clf.fit(X, labels, sample_weight=table.weights, trusted=table.trusted)
     asked = able = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights > 0)
@@ -60,8 +58,7 @@ def certify(
     if len(able) > rows:
         asked = np.sort(np.random.default_rng(seed).choice(able, rows, replace=False))
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
-    for note in notes:
-        say(f"  {note}")
+    say_notes(notes)
     found = clf.held_out_certificate(asked)
     names = [str(number) for number in table.rows.tolist()] if table.ids is None else table.ids.tolist()
     if seen := int((found.flips < 0).sum()):

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
-from floral_learn.app.terminal import one_line, say
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
 
 
@@ -55,10 +55,10 @@ def crowd(
     from floral_learn.crowd import aggregate_votes, next_tasks
 
     columns = replace(columns, label=label)
-    exported = None
+    exported, notes = None, list[str]()
     if table_suffix(source) in (".json", ".json.gz"):
         exported = read_export(str(source), decode(read_content(source), None, str(source))[0], label)
-        votes, notes = exported.votes, []
+        votes = exported.votes
     elif wide:
         votes, notes = read_wide_file(source, task, wide, columns)
     else:
@@ -81,8 +81,7 @@ def crowd(
         answers = votes.loc[votes["gold"], ["task", "label"]].itertuples(index=False, name=None)
         if known := known_answers(answers, source) or None:
             notes.append(f"{len(known):,} known answers (ground_truth)")
-    for note in notes:
-        say(f"  {note}")
+    say_notes(notes)
     found = aggregate_votes(votes[["task", "worker", "label"]], X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
@@ -91,8 +90,7 @@ def crowd(
         out / "page.html": votes_page(found, title=source.name).encode(),
     }
     write_set(files, "floral crowd")
-    for note in found.notes:
-        say(f"  {note}")
+    say_notes(found.notes)
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
         say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
@@ -198,13 +196,12 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
     frame = pd.DataFrame([exported.tasks[name] for name in keep], dtype=object)
     if not len(frame.columns):
         return None, []
-    drop = [name for name in columns.drop if name in frame.columns]
-    table, encoder = read_table(frame, drop=drop), columns.encoder(seed)
+    table = read_table(frame, drop=[name for name in columns.drop if name in frame.columns])
     try:
-        values = encoder.fit_transform(table.features)
+        values, notes = columns.numbers(table, seed)
     except TableError as error:
         return None, [f"no features: {error}"]
-    return pd.DataFrame(values, index=pd.Index(keep)), [*table.notes, *encoder.notes_]
+    return pd.DataFrame(values, index=pd.Index(keep)), notes
 
 
 def read_features(
@@ -217,9 +214,7 @@ def read_features(
     import pandas as pd
 
     table = columns.read(path, label=None, ids=task)
-    encoder = columns.encoder(seed)
-    values = encoder.fit_transform(table.features)
-    notes = [*table.notes, *encoder.notes_]
+    values, notes = columns.numbers(table, seed)
     for name in [str(name) for name in table.features.columns if str(name) in {columns.label, *voters}]:
         notes.append(
             f"warning: column {name!r} of {path.name} is called like the votes and is read as a feature; "

@@ -84,18 +84,23 @@ class TableOptions:
 
     def picture_options(self) -> dict[str, Any]:
         """The options about pictures and embeddings that are not left at their defaults."""
-        places = {name: getattr(self, name) for name in ("image_folder", "embeddings")}
-        found = {name: None if path is None else str(path.resolve()) for name, path in places.items()}
         size = None if self.image is None or self.image_size == 224 else self.image_size
-        found |= {"image": self.image, "image_size": size, "skip_unreadable": self.skip_unreadable}
+        found: dict[str, Any] = {"image": self.image, "image_size": size, "skip_unreadable": self.skip_unreadable}
+        for name in ("image_folder", "embeddings"):
+            if path := getattr(self, name):
+                found[name] = str(path.resolve())
         return {name: value for name, value in found.items() if value}
 
-    def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
+    def numbers(self, table: Any, seed: int = 0) -> tuple[Any, list[str]]:
+        """The features as numbers, and notes on the table and on how they were made."""
+        encoder = table.encoder or self.encoder(seed)
+        return encoder.fit_transform(table.features), [*table.notes, *encoder.notes_]
+
+    def encoder(self, seed: int = 0) -> Any:
         """The encoder of the features."""
         from floral_learn.base.encoder import TableEncoder
 
-        prose = self.text if text is None else text
-        return TableEncoder(text=prose, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
+        return TableEncoder(text=self.text, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
 
 
 _TEXT, _TEXTS, _PATH = str | None, list[str], Path | None

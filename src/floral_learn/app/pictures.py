@@ -80,10 +80,10 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
         source = _unpacked(source)
         if tables := [path for path in _files(source) if path.suffix.lower() in _ENDINGS]:
             if len(tables) > 1:
-                names = ", ".join(path.name for path in tables[:5])
-                raise TableError(f"{source.name} holds {len(tables)} tables ({names}); unpack it and name one")
+                some = ", ".join(path.name for path in tables[:5])
+                raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
             source = tables[0]
-    if source.is_dir() and not table_suffix(source):
+    if source.is_dir():
         listed, problems = list_folder(source, labelled)
         place = user_cache() / "pictures" / hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:12]
         place.mkdir(parents=True, exist_ok=True)
@@ -97,8 +97,10 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
     if columns.image is not None and table_suffix(source) in (".parquet", ".pq"):
         opened = open_source(source, None, None)
         cells = opened.cells(opened.position(columns.image))
-        if (names := picture_names(cells)) is not None:
-            columns = replace(columns, image_folder=_kept_inside(names, cells))
+        names = picture_names(cells) or []
+        inside = {name: cell["bytes"] for name, cell in zip(names, cells) if cell and cell["bytes"] is not None}
+        if inside:
+            columns = replace(columns, image_folder=_kept_inside(inside))
     if columns.image is not None and columns.image_folder is None:
         columns = replace(columns, image_folder=source.parent)
     return source, columns
@@ -264,16 +266,15 @@ def _unpacked(path: Path) -> Path:
         raise TableError(f"{path} is no readable .zip file ({error})") from None
 
 
-def _kept_inside(names: list[str], cells: list[Any]) -> Path:
+def _kept_inside(pictures: dict[str, bytes]) -> Path:
     """Pictures that lie inside a table as files of these names in the user's cache folder."""
-    contents = [bytes((cell or {}).get("bytes") or b"") for cell in cells]
     digest = hashlib.sha256()
-    for name, content in zip(names, contents, strict=True):
-        digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogatepass") + content)
+    for name, content in pictures.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
 
     def write(part: Path) -> None:
         part.mkdir()
-        for name, content in zip(names, contents, strict=True):
+        for name, content in pictures.items():
             (part / name).write_bytes(content)
 
     return _kept(digest.hexdigest(), "pictures", write)

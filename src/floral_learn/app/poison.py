@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
-from floral_learn.app.terminal import one_line, progress_bar, say
+from floral_learn.app.terminal import one_line, progress_bar, say, say_notes
 from floral_learn.base import TableError
 
 _NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give
@@ -61,11 +61,9 @@ def poison(
         raise TableError(
             f"--attack {attack} is defined for two classes, {table.label!r} has {len(table.classes)}; for more: {able}"
         )
-    X, notes = None, list(table.notes)
+    X, notes = None, table.notes
     if ATTACKS[attack].needs_features:
-        encoder = columns.encoder(seed)
-        X = encoder.fit_transform(table.features)
-        notes += encoder.notes_
+        X, notes = columns.numbers(table, seed)
     with progress_bar(attack) as progress:
         result = ATTACKS[attack](**settings, progress=progress).poison(X, labels)
     flips = out.with_name(out.name + ".flips.csv")
@@ -73,8 +71,7 @@ def poison(
     lines = [(table.rows[i], labels[i], result.y[i], f"{result.scores[i]:.6g}") for i in result.indices]
     listed = csv_bytes(["row", "old_label", "new_label", "score"], lines)
     write_set({flips: listed, out: table.relabelled(result.indices, result.y[result.indices])}, "floral poison")
-    for note in notes:
-        say(f"  {note}")
+    say_notes(notes)
     seconds = time.perf_counter() - started
     note = f" ({result.stopped_early})" if result.stopped_early else ""
     say(f"{attack}: flipped {len(result.indices)} of {len(labels)} labels{note} in {seconds:.1f} s")

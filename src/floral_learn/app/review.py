@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_folder, check_target, with_table_options
-from floral_learn.app.terminal import STOPPED, one_line, say
+from floral_learn.app.terminal import STOPPED, one_line, say, say_notes
 from floral_learn.base.extras import install_line
 
 if TYPE_CHECKING:
     from floral_learn.app.review_page.asking import Asking
-
-FIRST = 100  # tasks for another tool by what their answer would settle; then by how probably they are wrong
 
 
 def register(app: typer.Typer) -> None:
@@ -83,8 +81,7 @@ def review(
         session = ReviewSession(
             table, encoder, path=source, out=out, options=options, seed=seed, pictures=columns.image_folder, page=page
         )
-        for note in [*table.notes, *encoder.notes_]:
-            say(f"  {note}")
+        say_notes([*table.notes, *encoder.notes_])
         serve(session)
 
 
@@ -147,8 +144,11 @@ def opened_page(
             session.close()
 
 
-def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:
-    """``--to label-studio``: the rows as tasks with predictions, those first whose answers would settle most."""
+def write_tasks(source: Path, out: Path, columns: Any, seed: int | None, most: int = 100) -> None:
+    """``--to label-studio``: the rows as tasks with predictions.
+
+    The first, at most so many, are those whose answers would settle most; then by how probably they are wrong.
+    """
     import numpy as np
 
     from floral_learn import LabelReview
@@ -157,15 +157,13 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
 
     check_out_folder(out)
     table = columns.read(source).check_classes()
-    encoder = table.encoder or columns.encoder()
     say(f"{len(table):,} rows, {len(table.classes)} classes")
-    X = encoder.fit_transform(table.features)
-    for note in [*table.notes, *encoder.notes_]:
-        say(f"  {note}")
+    X, notes = columns.numbers(table)
+    say_notes(notes)
     review = LabelReview(X, table.labels, trusted=table.trusted, groups=table.groups, random_state=seed)
     wrong = review.wrong_probability
     free = np.ones(len(table), bool) if table.trusted is None else ~table.trusted
-    first = review.ask(min(FIRST, int(free.sum())))
+    first = review.ask(min(most, int(free.sum())))
     free[first] = False
     rest = np.flatnonzero(free)
     order = np.concatenate([first, rest[np.argsort(-wrong[rest], kind="stable")]]).astype(int)
@@ -205,12 +203,11 @@ def _same_again(store: Any, host: str, free: Any) -> Any:
     remembered = store.port()
     if not remembered:
         return free
-    try:
+    with contextlib.suppress(OSError):
         found = bind(host, remembered)
-    except OSError:
-        return free
-    free.close()
-    return found
+        free.close()
+        return found
+    return free
 
 
 def open_browser(address: str) -> None:

@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,15 @@ def say(line: str = "", *, err: bool = False) -> None:
     if stream.isatty():
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         width = max(shutil.get_terminal_size().columns, 20)
-        breaks = {"break_long_words": False, "break_on_hyphens": False}
-        line = textwrap.fill(line, width, subsequent_indent=indent, tabsize=2, **breaks)
+        whole = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        line = whole.fill(line)
     typer.echo(line, err=err)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print what was found on the way, a line each."""
+    for note in notes:
+        say(f"  {note}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
-from floral_learn.app.terminal import one_line, say
+from floral_learn.app.terminal import one_line, say, say_notes
 from floral_learn.base import TableError
 
 
@@ -53,8 +53,7 @@ def train(
         parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
     say(f"{n:,} rows; {classes_in_words(table.labels)}")
     model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
-    for line in (*table.notes, *model.named_steps["columns"].notes_):
-        say(f"  {line}")
+    say_notes([*table.notes, *model.named_steps["columns"].notes_])
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""

@@ -184,7 +184,14 @@ def aggregate_votes(
     3
     """
     read = read_votes(
-        votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label,
+        votes,
+        groups=groups,
+        X=X,
+        classes=classes,
+        missing=missing,
+        task=task,
+        worker=worker,
+        label=label,
         negations=True,
     )
     known = read_gold(gold_of_rows(gold, votes, X), read, missing)

@@ -105,7 +105,14 @@ class CrowdClassifier(ClassifierMixin, Estimator):
             The columns of a long frame.
         """
         read = read_votes(
-            votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label,
+            votes,
+            groups=groups,
+            X=X,
+            classes=classes,
+            missing=missing,
+            task=task,
+            worker=worker,
+            label=label,
             negations=True,
         )
         known = read_gold(gold_of_rows(gold, votes, X), read, missing)

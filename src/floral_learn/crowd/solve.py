@@ -151,7 +151,7 @@ class _Crowd:
         there, here = (self.right_on_known(each) for each in (turned, found.posterior))
         known = float(np.log(there / here).sum())
         settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times
-        if settled and known < 0 or not (settled or self.more_fit(found.posterior, turned)):
+        if (settled and known < 0) or not (settled or self.more_fit(found.posterior, turned)):
             return found, turned, settled
         other = self.with_features(turned) if found.featured else self.stacked(turned)
         if settled or self.more_fit(found.posterior, other.posterior):

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -224,13 +226,29 @@ def test_hugging_face_data_sets_go_in_and_out(tmp_path):
     changed = table.relabelled([0], ["pos"])
     assert changed["label"] == [1, 1, 1] if isinstance(changed["label"], list) else list(changed["label"]) == [1, 1, 1]
     assert changed.features == made.features
-    made.save_to_disk(tmp_path / "saved")
-    again = read_table(tmp_path / "saved", label="label")
-    assert again.labels.tolist() == table.labels.tolist()
-    (tmp_path / "copy.parquet").write_bytes(again.relabelled([2], ["neg"]))
-    assert read_table(tmp_path / "copy.parquet", label="label").labels.tolist() == [0, 1, 0]
+    made.to_parquet(tmp_path / "made.parquet")
+    assert read_table(tmp_path / "made.parquet", label="label").labels.tolist() == table.labels.tolist()
     with pytest.raises(TableError, match="has the splits train; give one of them"):
         read_table(datasets.DatasetDict({"train": made}), label="label")
+
+
+def test_parquet_files_of_hugging_face_name_their_classes(tmp_path):
+    features = {"x": {"_type": "Value"}, "label": {"_type": "ClassLabel", "names": ["neg", "pos"]}}
+    table = pa.table({"x": [1.0, 2.0, 3.0], "label": [0, 1, -1]})
+
+    def read(features, labels=table["label"]):
+        marked = table.set_column(1, "label", labels)
+        told = {"huggingface": json.dumps({"info": {"features": features}})}
+        pq.write_table(marked.replace_schema_metadata(told), tmp_path / "t.parquet")
+        return read_table(tmp_path / "t.parquet", label="label", skip_blank_labels=True)
+
+    found = read(features)
+    assert found.labels.tolist() == ["neg", "pos"]
+    copy = pq.read_table(pa.BufferReader(found.relabelled([0], ["pos"])))
+    assert copy["label"].to_pylist() == [1, 1, -1]
+    for other in ({}, [], None, {"label": {"_type": "ClassLabel", "names": ["neg"]}, "x": {}}, {"label": 3, "x": 1}):
+        assert read(other).labels.tolist() == [0, 1, -1]
+    assert read(features, pa.array(["a", "b", None])).labels.tolist() == ["a", "b"]
 
 
 def test_label_studio_itself_takes_what_we_write(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from floral_learn.app.review_page.asking import spoken
 from floral_learn.app.review_page.known import count, estimate, guarantee
-from floral_learn.app.review_page.store import StoredAnswer
+from floral_learn.app.review_page.store import Answers, StoredAnswer
 from floral_learn.app.tables.source import table_suffix
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.training import fit_reviewed
 
 
-def write(work: Any, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+def write(work: Any, answers: Answers) -> dict[str, Any]:
     """Write all files of a `ReviewSession`, all or none: "files" (name and what it is), "commands", "words".
 
     Everything is made, the model included, before the first file takes its place.
@@ -73,7 +73,7 @@ def file_names(suffix: str) -> list[str]:
     return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
 
 
-def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def decisions(answers: Answers, rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
     latest = {(row, said.reviewer): said for said in spoken(answers) for row in said.rows}
     header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen", "note"]
@@ -86,7 +86,7 @@ def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def changes(review: Any, answers: Answers, rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {row for answer in answers if answer.kind == "label" for row in answer.rows}
     labels, given, wrong = review.labels, review.given, review.wrong_probability
@@ -100,7 +100,7 @@ def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def left_out(answers: Sequence[StoredAnswer]) -> set[int]:
+def left_out(answers: Answers) -> set[int]:
     """Rows that the last word about them leaves out of training."""
     last = {row: answer.kind for answer in spoken(answers) for row in answer.rows}
     return {row for row, kind in last.items() if kind == "out"}
@@ -118,7 +118,7 @@ def training(review: Any, rows: Any, out: set[int]) -> bytes:
     return csv_bytes(header, lines)
 
 
-def report(work: Any, answers: Sequence[StoredAnswer]) -> str:
+def report(work: Any, answers: Answers) -> str:
     """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
@@ -134,6 +134,7 @@ def report(work: Any, answers: Sequence[StoredAnswer]) -> str:
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
+    # reasons in the order of the audit: the model, the neighbours, an equal row with another label
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
     holds[:, 1] = around["neighbour_disagreement"] > 0.5

@@ -116,9 +116,9 @@ class ShownRows:
 
     def difference(self, row: int, other: int) -> str:
         """What the reader of `row` does not know of `other`: the values that differ, in full."""
-        cells = [(column.name, as_text(self.frame.iat[other, i])) for i, column in enumerate(self.columns)]
-        known = [as_text(self.frame.iat[row, i]) for i in range(len(self.columns))]
-        parts = [f"{name} {value or '?'}" for (name, value), here in zip(cells, known, strict=True) if value != here]
+        at = range(len(self.columns))
+        known, new = ([as_text(self.frame.iat[one, i]) for i in at] for one in (row, other))
+        parts = [f"{column.name} {b or '?'}" for column, a, b in zip(self.columns, known, new, strict=True) if a != b]
         return ", ".join(parts) or "the same in every column"
 
     def line(self, row: int, most: int = 140) -> str:

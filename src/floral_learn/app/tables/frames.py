@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
+import json
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -68,8 +68,12 @@ def read_parquet(name: str, raw: bytes) -> Source:
     except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
         raise TableError(f"{name} is not a readable Parquet file ({reason(error)})") from None
 
+    named = _class_names(table)
+
     def write(place: int, values: list[Any]) -> bytes:
         kind = table.schema.field(place).type
+        if place in named:
+            values = _codes(values, named[place])
         if pa.types.is_dictionary(kind):
             changed = pa.array(values, type=kind.value_type).dictionary_encode().cast(kind)
         else:
@@ -78,45 +82,48 @@ def read_parquet(name: str, raw: bytes) -> Source:
         pq.write_table(table.set_column(place, table.schema.field(place), changed), stream)
         return stream.getvalue()
 
-    return Source(name, table, write)
+    return Source(name, _by_names(table, named), write)
 
 
-def dataset_source(dataset: Any, name: str = "the data set", folder: bool = False) -> Source:
+def dataset_source(dataset: Any, name: str = "the data set") -> Source:
     """A Hugging Face Dataset; class labels are read by their names, none where there is none (-1)."""
     if hasattr(dataset, "keys"):
-        raise TableError(f"{name} has the splits {', '.join(dataset)}; give one of them, such as {next(iter(dataset))}")
+        splits = ", ".join(dataset)
+        raise TableError(f"{name} has the splits {splits}; give one of them, such as {next(iter(dataset))}")
     table = dataset.with_format("arrow")[:]
     columns = table.column_names
-    named = {place: getattr(dataset.features[column], "names", None) for place, column in enumerate(columns)}
-    for place, names in named.items():
-        if names is not None:
-            codes = table.column(place).to_pylist()
-            read = [None if code is None or code < 0 else names[code] for code in codes]
-            table = table.set_column(place, columns[place], [read])
+    found = {place: getattr(dataset.features[column], "names", None) for place, column in enumerate(columns)}
+    named = {place: names for place, names in found.items() if names is not None}
 
     def write(place: int, values: list[Any]) -> Any:
-        column, names = columns[place], named[place]
-        if names is not None:
-            values = [-1 if value is None else names.index(value) for value in values]
+        column = columns[place]
+        if place in named:
+            values = _codes(values, named[place])
         changed = dataset.remove_columns([column]).add_column(column, values)
-        changed = changed.cast_column(column, dataset.features[column]).select_columns(columns)
-        if not folder:
-            return changed
-        stream = io.BytesIO()
-        changed.to_parquet(stream)
-        return stream.getvalue()
+        return changed.cast_column(column, dataset.features[column]).select_columns(columns)
 
-    return Source(name, table, write)
+    return Source(name, _by_names(table, named), write)
 
 
-def read_dataset_folder(path: str | os.PathLike[str]) -> Source:
-    """The Dataset that `save_to_disk` wrote to a folder."""
+def _class_names(table: Any) -> dict[int, list[str]]:
+    """Names of classes by the place of their column, where Hugging Face's `datasets` left them in the metadata."""
     try:
-        import datasets
-    except ImportError:
-        raise ImportError(f"a folder of Hugging Face datasets needs them: {install_line('datasets')}") from None
-    try:
-        dataset = datasets.load_from_disk(str(path))
-    except Exception as error:  # the library raises what pyarrow, json and fsspec raise
-        raise TableError(f"{path} is not a readable folder of Hugging Face datasets ({reason(error)})") from None
-    return dataset_source(dataset, str(path), folder=True)
+        features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+        kinds = [(place, features[column]) for place, column in enumerate(table.column_names)]
+        named = {place: kind["names"] for place, kind in kinds if kind.get("_type") == "ClassLabel"}
+        codes = {place: set(table.column(place).to_pylist()) - {None} for place in named}
+        return {place: names for place, names in named.items() if codes[place] <= {-1, *range(len(names))}}
+    except (AttributeError, KeyError, TypeError, ValueError):  # none, or written by somebody else
+        return {}
+
+
+def _by_names(table: Any, named: dict[int, list[str]]) -> Any:
+    for place, names in named.items():
+        codes = table.column(place).to_pylist()
+        read = [None if code is None or code < 0 else names[code] for code in codes]
+        table = table.set_column(place, table.column_names[place], [read])
+    return table
+
+
+def _codes(values: list[Any], names: list[str]) -> list[int]:
+    return [-1 if value is None else names.index(value) for value in values]

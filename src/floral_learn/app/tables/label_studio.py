@@ -80,9 +80,10 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
     votes = votes.assign(times=votes.groupby(["task", "label"], sort=False)["label"].transform("size"))
     settled = votes.sort_values(["gold", "times"], ascending=False, kind="stable").drop_duplicates("task")
     people = votes.groupby("task", sort=False)["worker"].agg(lambda names: " + ".join(dict.fromkeys(names)))
+    columns = {choice: settled.set_index("task")["label"], "annotator": people}
     rows.insert(0, "id", list(export.tasks), allow_duplicates=True)
-    rows[choice] = settled.set_index("task")["label"].reindex(rows.index).astype(object).where(pd.notna, None)
-    rows["annotator"] = people.reindex(rows.index).astype(object).where(pd.notna, None)
+    for column, values in columns.items():
+        rows[column] = values.reindex(rows.index).astype(object).where(pd.notna, None)
     rows["ground_truth"] = [task in set(votes["task"][votes["gold"]]) for task in export.tasks]
     last = rows.shape[1] - 1
 
@@ -100,10 +101,8 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
     source = Source(name, rows.reset_index(drop=True), write, choice=choice, export=export)
     source.no_features = frozenset({0, last - 1, last})
     if differ := int((votes.groupby("task")["label"].nunique() > 1).sum()):
-        source.notes.append(
-            f"{differ:,} tasks have annotations that differ: the most frequent choice counts; floral crowd weighs "
-            "who gave them"
-        )
+        many = f"{differ:,} tasks have annotations that differ"
+        source.notes.append(f"{many}: the most frequent choice counts; floral crowd weighs who gave them")
     return source
 
 
@@ -115,22 +114,16 @@ def label_studio_tasks(table: Any, numbers: Any, suggested: Sequence[Any], score
     at = np.searchsorted(table.rows, np.asarray(numbers, dtype=int))
     export = table.source.export
     choice, item = (str(table.label), "item") if export is None else (export.choice, export.item)
-    if export is None:
-        rows = table.features.iloc[at].to_dict(orient="records")
-    else:
-        rows = [list(export.tasks.values())[row] for row in table.rows[at]]
+    data = None if export is None else list(export.tasks.values())
+    rows = table.features.iloc[at].to_dict("records") if data is None else [data[row] for row in table.rows[at]]
     shown = dict.fromkeys(key for row in rows for key in row)
     names = (table.rows if table.ids is None else table.ids)[at]
-    tasks = []
+    tasks, version = [], f"floral-learn {__version__}"
     for name, row, label, sure in zip(names, rows, suggested, score, strict=True):
         result = {"from_name": choice, "to_name": item, "type": "choices", "value": {"choices": [str(label)]}}
-        prediction = {
-            "model_version": f"floral-learn {__version__}",
-            "score": round(float(sure), 6),
-            "result": [result],
-        }
-        data = {key: _shown(row.get(key)) for key in shown}
-        tasks.append({"data": data, "predictions": [prediction], "meta": {"floral_row": str(name)}})
+        prediction = {"model_version": version, "score": round(float(sure), 6), "result": [result]}
+        cells = {key: _shown(row.get(key)) for key in shown}
+        tasks.append({"data": cells, "predictions": [prediction], "meta": {"floral_row": str(name)}})
     config = label_studio_config(shown, table.classes.tolist(), choice=choice, item=item)
     return {"tasks.json": _json_bytes(tasks), "label-config.xml": config}
 
@@ -155,12 +148,13 @@ def _results(content: list[dict[str, Any]], name: str) -> Iterator[tuple[int, di
     for number, task in enumerate(content):
         annotations = task.get("annotations", task.get("completions", []))
         for annotation in annotations if isinstance(annotations, list) else [None]:
-            results = annotation.get("result", []) if isinstance(annotation, dict) else None
+            known: Any = annotation if isinstance(annotation, dict) else {"result": None}
+            results = known.get("result", [])
             if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
                 where = f"{name}: task {number} (from 0)"
                 raise TableError(f"{where}: 'annotations' must be a list of objects with lists 'result'")
-            if not annotation.get("was_cancelled"):
-                yield from ((number, annotation, result) for result in results)
+            if not known.get("was_cancelled"):
+                yield from ((number, known, result) for result in results)
 
 
 def _person(completed_by: Any) -> str:

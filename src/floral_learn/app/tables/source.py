@@ -134,23 +134,20 @@ def picture_names(cells: list[Any]) -> list[str] | None:
     given = [cell for cell in cells if cell is not None]
     if not given or not all(isinstance(cell, dict) and {"bytes", "path"} <= cell.keys() for cell in given):
         return None
-    names = (PurePath(str((cell or {}).get("path") or "")).name for cell in cells)
-    # The row makes them unique; what else a name may do on a disk or in a page is left out of it.
-    return [f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', name)[-60:]}" for row, name in enumerate(names)]
+    names = []
+    for row, cell in enumerate(cells):
+        path = str((cell or {}).get("path") or "")
+        if path and cell.get("bytes") is None:  # the picture lies elsewhere
+            names.append(path)
+        else:  # the row makes it unique; what else a name may do on a disk or in a page is left out of it
+            names.append(f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', PurePath(path).name)[-60:]}")
+    return names
 
 
 def table_suffix(path: str | os.PathLike[str]) -> str:
     """What says the kind of a file: its extension, with the one before .gz; empty where there is none."""
-    if is_dataset_folder(path):
-        return ".parquet"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
-
-
-def is_dataset_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether `save_to_disk` of a Hugging Face data set wrote this folder."""
-    folder = Path(path)
-    return folder.is_dir() and any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
 
 
 def open_source(source: Any, sep: str | None, encoding: str | None, label: Any = None) -> Source:
@@ -160,8 +157,6 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     if not isinstance(source, str | os.PathLike):
         a_dataset = type(source).__module__.split(".")[0] == "datasets"  # nothing is imported to find out
         return frames.dataset_source(source) if a_dataset else frames.from_frame(source)
-    if is_dataset_folder(source):
-        return frames.read_dataset_folder(source)
     from . import delimited, label_studio, row_files
 
     path, name = Path(source), str(source)
