@@ -98,7 +98,7 @@ def measure(name: str, cifar: Path | None, made: str) -> str:
         if isinstance(model, CertifiedKernelClassifier) and label != "the majority":
             for share in TOGETHER:
                 start = time.perf_counter()
-                found = model.set_params(max_memory="2GB").collective_certificate(
+                found = model.set_params(max_memory=2e9).collective_certificate(
                     asked, max(1, int(share * len(y))), t, time_limit=20.0
                 )
                 seconds = f"{time.perf_counter() - start:.1f} s"

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from floral_bench.transfer import transfer_table
+from floral_bench.transfer import TransferDisplay, transfer_table
 from floral_learn import FloralClassifier, load_moon
 from floral_learn.attacks import Farthest
 
@@ -33,7 +33,7 @@ table = transfer_table(
 
 # %%
 figure, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
-table.plot(ax)
+TransferDisplay(table).plot(ax)
 ax.set(ylabel="attacker's stand-in", title="accuracy lost to 15 % farthest flips")
 plt.show()
 

@@ -103,15 +103,18 @@ def _marked_tests_see_data(request, monkeypatch):
             monkeypatch.setenv(name, value)
 
 
+def _flipped(X, y, flips, seed, n_classes):
+    """Some labels moved to the next class: X, y, and a mask of the flips."""
+    flipped = np.isin(np.arange(len(y)), np.random.default_rng(seed).choice(len(y), flips, replace=False))
+    return X, np.where(flipped, (y + 1) % n_classes, y), flipped
+
+
 @pytest.fixture
 def noisy_moons():
     """Two moons with some labels flipped: X (n, 2), y (n,) in {0, 1}, mask (n,) of the flips."""
 
     def build(n=80, flips=8, seed=0):
-        X, y = make_moons(n, noise=0.2, random_state=seed)
-        flipped = np.zeros(n, bool)
-        flipped[np.random.default_rng(seed).choice(n, flips, replace=False)] = True
-        return X, np.where(flipped, 1 - y, y), flipped
+        return _flipped(*make_moons(n, noise=0.2, random_state=seed), flips, seed, 2)
 
     return build
 
@@ -123,9 +126,6 @@ def noisy_blobs():
     def build(n=90, flips=6, seed=0, centers=3):
         angle = 2 * np.pi * np.arange(centers) / centers
         middles = 6.0 * np.column_stack([np.cos(angle), np.sin(angle)])
-        X, y = make_blobs(n, centers=middles, cluster_std=0.6, random_state=seed)
-        flipped = np.zeros(n, bool)
-        flipped[np.random.default_rng(seed).choice(n, flips, replace=False)] = True
-        return X, np.where(flipped, (y + 1) % centers, y), flipped
+        return _flipped(*make_blobs(n, centers=middles, cluster_std=0.6, random_state=seed), flips, seed, centers)
 
     return build

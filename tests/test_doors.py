@@ -249,3 +249,10 @@ def test_what_is_no_list_of_classes_is_refused(door, y, words):
     call, others = DOORS[door]
     with pytest.raises(ValueError, match=words):
         call(rows_of(door), **{name: OTHERS[name] for name in others} | {"y": y})
+
+
+@pytest.mark.parametrize("model", [CERTIFIED, VOTERS, GAME, LabelNoiseSVC(), Smoothing(), RSRNN(random_state=0)])
+def test_a_column_of_words_is_named_with_the_way_out(model):
+    rows = frame(ROWS).assign(colour=["red", "blue"] * (N // 2))
+    with pytest.raises(ValueError, match=r"colour.*put .*TableEncoder\(\)"):
+        model.fit(rows, OTHERS["y"])

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -35,18 +34,6 @@ def test_without_data_every_marked_test_is_skipped_and_names_its_file(tmp_path):
     for name in ("mnist.npz", "imdb.jsonl.xz", "moon_reference_seed42.npz"):
         assert f"{name} is neither in FLORAL_DATA nor in the cache" in done.stdout
     assert not any(tmp_path.rglob("*.npz")), "nothing was downloaded"
-
-
-@pytest.mark.parametrize("marker", [pytest.mark.data, pytest.mark.data()])
-def test_a_marker_that_names_no_file_is_refused(request, marker):
-    (shared,) = (
-        plugin
-        for plugin in request.config.pluginmanager.get_plugins()
-        if getattr(plugin, "__file__", None) == str(TESTS / "conftest.py")
-    )
-    forgot = SimpleNamespace(nodeid="test_forgot.py::test_it", iter_markers=lambda name: [marker.mark])
-    with pytest.raises(pytest.UsageError, match="test_it: name the files it needs"):
-        shared.pytest_collection_modifyitems([forgot])
 
 
 @pytest.mark.parametrize(("beside", "workers"), [(True, "-pno:xdist"), (False, "-n1")], ids=["beside", "FLORAL_DATA"])

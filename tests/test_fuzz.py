@@ -55,10 +55,8 @@ def matrices(draw, rows):
         return draw(st.sampled_from([*forms, sparse.csr_matrix(X), sparse.coo_array(X), X.tolist(), None])), None
     if kind == "frame":
         names = draw(st.sampled_from([["a", "b", "c", "d"], ["a", "a", "b", "b"], [0, 1, 2, 3], ["y", "", " ", "nan"]]))
-        index = draw(
-            st.sampled_from([np.arange(rows), rng.permutation(rows), np.zeros(rows, int), rows + np.arange(rows)])
-        )
-        return pd.DataFrame(X, columns=names[:d], index=index), X
+        kinds = [np.arange(rows), rng.permutation(rows), np.zeros(rows, int), rows + np.arange(rows)]
+        return pd.DataFrame(X, columns=names[:d], index=draw(st.sampled_from(kinds))), X
     return X, X
 
 
@@ -73,11 +71,8 @@ def labels(draw, rows):
     if kind == "words":
         return np.array(words, draw(st.sampled_from([object, str])))[codes]
     if kind == "odd":
-        return (
-            np.array([draw(st.sampled_from([None, np.nan, 1, "1", True, 2.5, b"a", -1, 10**30]))] * 3, object)[codes]
-            if draw(st.booleans())
-            else np.where(rng.random(n) < 0.2, np.nan, codes)
-        )
+        one = draw(st.sampled_from([None, np.nan, 1, "1", True, 2.5, b"a", -1, 10**30]))
+        return np.array([one] * n, object) if draw(st.booleans()) else np.where(rng.random(n) < 0.2, np.nan, codes)
     if kind == "one":
         return np.zeros(n, int)
     if kind == "each":
@@ -186,11 +181,10 @@ def poisoned(data):
     words = f"{ROWS_AND_LABELS}|budget|attack|surrogate|flips?"
     found = call(words, fl.poison, X, y, attack=attack, budget=budget, random_state=0)
     assert attack in ATTACKS
-    after, given_labels = np.asarray(found.y), np.asarray(y)
-    assert before.shape == given_labels.shape
-    assert all(
-        a is b or a == b or (a != a and b != b) for a, b in zip(before.ravel(), given_labels.ravel(), strict=True)
-    )
+    pairs = zip(before.ravel(), np.ravel(y), strict=True)
+    assert all(a is b or a == b or (a != a and b != b) for a, b in pairs)
+    matched = isinstance(X, pd.DataFrame) and isinstance(y, pd.Series) and y.index.is_unique
+    after, given_labels = np.asarray(found.y), np.asarray(y.loc[X.index] if matched else y)
     most = int(budget * len(after) + 1e-9) if isinstance(budget, float) else budget
     changed = np.flatnonzero([a != b for a, b in zip(after.tolist(), given_labels.tolist(), strict=True)])
     assert sorted(found.indices) == changed.tolist()
@@ -225,7 +219,7 @@ def sanitised(data):
     fitted = classified(model, X, plain, y)
     assert len(fitted.kept_) == len(np.asarray(y))
     assert 2 * fitted.kept_.sum() >= len(fitted.kept_), "most labels are kept"
-    assert len(set(np.asarray(y)[fitted.kept_].tolist())) == len(fitted.classes_)
+    assert len(set(np.ravel(y)[fitted.kept_].tolist())) == len(fitted.classes_)
 
 
 def certificates(data):
@@ -255,9 +249,8 @@ def tables(data, folder):
     """Tables: the label is never a feature, and labels come back as they were written."""
     n = data.draw(st.sampled_from([0, 1, 2, 5, 12]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
-    names = data.draw(
-        st.lists(st.sampled_from([*ODD_WORDS, "y"]), min_size=1, max_size=4, unique=data.draw(st.booleans()))
-    )
+    words = st.sampled_from([*ODD_WORDS, "y"])
+    names = data.draw(st.lists(words, min_size=1, max_size=4, unique=data.draw(st.booleans())))
     prose = [np.array(ODD_WORDS, object)[rng.integers(len(ODD_WORDS), size=n)] for _ in names]
     cells = {k: words if rng.random() < 0.5 else rng.normal(size=n) for k, words in enumerate(prose)}
     frame = pd.DataFrame(cells).set_axis(names, axis=1)
@@ -297,14 +290,10 @@ def fuzz(door, folder, examples):
     """Run a door on so many examples; returns how many were tried, and how many ended in a result."""
     tried, results = [], []
 
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],  # making an example smaller takes minutes, and small ones are drawn anyway
-        suppress_health_check=list(HealthCheck),
-    )
+    # Making an example smaller takes minutes, and small ones are drawn anyway.
+    quiet = {"deadline": None, "database": None, "phases": [Phase.generate], "suppress_health_check": list(HealthCheck)}
+
+    @settings(max_examples=examples, derandomize=True, **quiet)
     @given(st.data())
     def run(data):
         tried.append(1)
@@ -331,14 +320,6 @@ def changed(function, change):
     return lambda *args, **kwargs: change(function(*args, **kwargs))
 
 
-def ranked_backwards(found):
-    return replace(found, ranking=np.asarray(found.ranking)[::-1])
-
-
-def all_flagged(found):
-    return replace(found, flagged=np.ones_like(found.flagged))
-
-
 def one_flip_more(found):
     """A result whose labels have one change that it does not name."""
     y = found.y.copy()
@@ -348,16 +329,8 @@ def one_flip_more(found):
     return replace(found, y=y)
 
 
-def shifted(found):
-    return replace(found, probability=np.roll(found.probability, 1, axis=1))
-
-
 def leaky(found):
     return replace(found, features=found.features.assign(again=found.labels)) if found.labels is not None else found
-
-
-def asks_again(self, n=1):
-    return np.arange(min(n, len(self.given)))
 
 
 def answers_the_next(answer):
@@ -384,17 +357,19 @@ def keeps_the_rest(fit):
     return inverted
 
 
+AUDIT, VOTERS = "fl.find_label_issues", "PartitionAggregationClassifier.certified_flips"
 PLANTED = {
-    "a ranking with the wrong sign": (issues, "fl.find_label_issues", ranked_backwards),
-    "trusted labels are flagged": (issues, "fl.find_label_issues", all_flagged),
-    "a row is asked about twice": (review, "LabelReview.ask", lambda _: asks_again),
+    "a ranking with the wrong sign": (issues, AUDIT, lambda found: replace(found, ranking=found.ranking[::-1])),
+    "trusted labels are flagged": (issues, AUDIT, lambda found: replace(found, flagged=found.flagged | True)),
+    "a row is asked about twice": (review, "LabelReview.ask", lambda _: lambda self, n=1: np.arange(n)),
     "answers are one row off": (review, "LabelReview.answer", answers_the_next),
-    "the wrong class is the most probable": (votes, "fl.aggregate_votes", shifted),
+    "the wrong class is the most probable": (
+        votes, "fl.aggregate_votes", lambda found: replace(found, probability=np.roll(found.probability, 1, axis=1)),
+    ),
     "one flip more than the budget": (poisoned, "fl.poison", one_flip_more),
     "NaN is learned from": (floral, "FloralClassifier.fit", unchecked),
     "what is kept and what is left out are exchanged": (sanitised, "SanitizedClassifier.fit", keeps_the_rest),
-    "a certificate of one flip too many": (certificates, "PartitionAggregationClassifier.certified_flips",
-                                           lambda radius: changed(radius, lambda found: found + 1)),
+    "a certificate of one flip too many": (certificates, VOTERS, lambda count: changed(count, lambda found: found + 1)),
     "the label is a feature": (tables, "read_table", leaky),
 }  # fmt: skip
 

@@ -62,8 +62,7 @@ def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path
     (python,) = [p for name in ("bin/python", "Scripts/python.exe") if (p := tmp_path / "env" / name).exists()]
     pip = [sys.executable, "-m", "pip", "-q", "--python", str(python), "install", "--no-deps", "--no-index"]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
-    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
+    (site,) = {p.parent for p in (tmp_path / "env").rglob("floral_learn") if p.parent.name == "site-packages"}
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)

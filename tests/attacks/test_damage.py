@@ -68,11 +68,4 @@ def test_labels_poisoned_against_one_model_hurt_another():
         victims=victims,
         random_state=0,
     )
-    drops = table.drops()
-    for victim in victims:
-        assert drops["logistic"][victim] > drops["random"][victim] + 0.05
-    rows = table.rows()
-    assert len(rows) == 4
-    for row in rows:
-        assert row["drop"] == pytest.approx(row["clean"] - row["poisoned"])
-        assert row["poisoned"] == table.poisoned[row["surrogate"]][row["victim"]]
+    assert (table.loc["logistic"] < table.loc["random"] - 0.05).all()

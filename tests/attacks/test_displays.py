@@ -7,8 +7,8 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
-from floral_bench.displays import SecurityCurveDisplay, TransferDisplay
-from floral_bench.transfer import transfer_table
+from floral_bench.displays import SecurityCurveDisplay
+from floral_bench.transfer import TransferDisplay, transfer_table
 from floral_learn.attacks import Farthest, PoisonDisplay, RandomFlips, poison
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -71,38 +71,20 @@ def test_attacks_are_taken_by_name_as_they_are_as_objects(moons):
         np.testing.assert_array_equal(by_name.accuracies[name], values)
 
 
-@pytest.mark.parametrize(
-    ("attacks", "message"),
-    [
-        (["fartest"], "attack='fartest' is unknown; choose one of random, "),
-        (["random", "random"], "names 'random' twice"),
-        ({"mine": SVC()}, "neither a name .* nor an attack"),
-        ([], "attacks is empty"),
-        (3, "attacks=3 must be names"),
-    ],
-)
-def test_wrong_attacks_are_named_before_any_work(moons, attacks, message):
+def test_an_unknown_attack_is_named_before_any_work(moons):
     X, y = moons
-    with pytest.raises(ValueError, match=message):
-        SecurityCurveDisplay.from_estimator(None, X, y, X, y, attacks=attacks)
-    with pytest.raises(ValueError, match=message):
-        transfer_table(X, y, X, y, attacks=attacks, victims={"svc": SVC()})
+    with pytest.raises(ValueError, match="attack='fartest' is unknown; choose one of random, "):
+        SecurityCurveDisplay.from_estimator(None, X, y, X, y, attacks=["fartest"])
 
 
-def test_a_transfer_table_is_text_frame_html_and_picture(moons, ax):
+def test_a_transfer_table_is_a_frame_and_a_picture(moons, ax):
     X, y = moons
-    table = transfer_table(X, y, X, y, attacks=["farthest"], victims={"<svc>": SVC()}, budget=12, random_state=0)
+    table = transfer_table(X, y, X, y, attacks=["farthest"], victims={"svc": SVC()}, budget=12, random_state=0)
     expected = SVC().fit(X, poison(X, y, attack="farthest", budget=12).y).score(X, y)
-    assert repr(table).splitlines()[2] == f"farthest  {expected:.3f}"
-    assert f"<th>farthest</th><td>{expected:.3f}</td>" in table._repr_html_()
-    assert "&lt;svc&gt;" in table._repr_html_()
-    frame = pytest.importorskip("pandas") and table.to_frame()
-    assert frame.loc["farthest", "<svc>"] == expected
-    assert frame.loc["(clean)", "<svc>"] == table.clean["<svc>"]
-    display = table.plot(ax)
-    assert isinstance(display, TransferDisplay)
-    assert display.ax_ is ax
-    assert ax.texts[0].get_text() == f"{table.clean['<svc>'] - expected:.3f}"
+    assert table.loc["farthest", "svc"] == expected
+    assert table.loc["(clean)", "svc"] == SVC().fit(X, y).score(X, y)
+    TransferDisplay(table).plot(ax)
+    assert ax.texts[0].get_text() == f"{table.loc['(clean)', 'svc'] - expected:.3f}"
 
 
 def test_the_security_curve_is_the_victims_accuracy_on_clean_rows(moons, ax):
@@ -135,7 +117,6 @@ def test_counts_are_drawn_as_counts_on_a_new_figure(moons):
 
 
 def test_a_certified_victim_has_a_line_that_no_attack_goes_below():
-    from floral_bench.displays import SecurityCurveDisplay
     from floral_learn import CertifiedKernelClassifier, load_moon
 
     moon = load_moon(n_train=100, n_val=1, n_test=200)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
 from floral_learn import FloralClassifier, LabelReview, load, save
-from floral_learn.base import ModelFileError, files, models
+from floral_learn.base import ModelFileError, TableEncoder, files, models
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -31,6 +31,20 @@ def test_a_model_comes_back_the_same(tmp_path, params):
     assert back.gram_ == clf.gram_
     np.testing.assert_array_equal(back.history_["flips"], clf.history_["flips"])
     assert back.label_issues().equals(clf.label_issues())
+
+
+def test_a_table_of_many_columns_is_a_small_file_that_loads(tmp_path):
+    """Each name in a list of names was an object of its own: from 13,000 columns on, load refused what save wrote."""
+    pd = pytest.importorskip("pandas")
+    names = [f"c{i}" for i in range(2000)]
+    rows = np.random.default_rng(0).normal(size=(5, len(names)))
+    encoder = TableEncoder().fit(pd.DataFrame(rows, columns=names))
+    save(encoder, tmp_path / "wide.skops")
+    with zipfile.ZipFile(tmp_path / "wide.skops") as archive:
+        assert archive.getinfo("schema.json").file_size < 50 * len(names)
+    back = load(tmp_path / "wide.skops")
+    assert back.feature_names_in_.tolist() == names
+    assert back.columns_ == encoder.columns_
 
 
 def test_pipelines_and_multi_class(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from floral_bench.experiments import experiment
-from floral_bench.questions import ask_and_score, card
+from floral_bench.questions import ask_and_score, card, fresh
 from floral_bench.questions.ask_and_score import run_cell
 from floral_bench.questions.cells import MARKS, WHO, question_cells
 from floral_bench.questions.peers import WEIGHTS, fixed_labels
@@ -17,7 +17,7 @@ from floral_learn.app import make_app
 def test_every_cell_has_a_key_of_its_own_and_quick_is_small():
     cells = question_cells()
     assert len({cell.key for cell in cells}) == len(cells)
-    assert len(question_cells(quick=True)) < 100
+    assert len(question_cells(quick=True)) < 150
     assert {dict(cell.method.params)["who"] for cell in cells} == set(WHO)
 
 
@@ -84,9 +84,9 @@ def frame():
                         given = svc if level else 0.9
                         rows.append(
                             {"group": "tables", "data": data, "kind": kind, "level": level, "split": number,
-                             "rows": 500, "who": who, "wrong": 0, "model": "SVC", "answers": answers,
+                             "rows": 500, "who": who, "wrong": 0, "groups": "none", "model": "SVC", "answers": answers,
                              "accuracy": given + (gain - less if level else -0.01), "given": given, "clean": 0.9,
-                             "covered": 1.0, "width": 1.5}
+                             "left": 0.5, "covered": 1.0, "width": 1.5}
                         )  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -116,9 +116,21 @@ def test_the_command_resumes_and_leaves_a_card(tmp_path, monkeypatch):
     arguments = ["bench", "questions", "--quick", "--methods", "random", "--levels", "30", "--out", str(tmp_path)]
     first = CliRunner().invoke(make_app(), arguments)
     assert first.exit_code == 0, first.output
-    assert "8 cells, 0 known" in first.output
-    assert "8 cells, 8 known" in CliRunner().invoke(make_app(), arguments).output
+    assert "10 cells, 0 known" in first.output
+    assert "10 cells, 10 known" in CliRunner().invoke(make_app(), arguments).output
     assert {path.name for path in (tmp_path / "questions-quick").iterdir()} == {
         "card.md", "cells.csv", "run.json", "answers.png",
     }  # fmt: skip
     assert experiment("questions", {"quick": True}).cells
+
+
+def test_fresh_problems_are_of_many_kinds_and_their_intervals_are_counted(monkeypatch):
+    problems = [fresh.problem(number) for number in (0, 1, 2, 3, 5)]
+    for X, y, given in problems:
+        assert len(X) == len(y) == len(given)
+        assert (y != given).mean() <= 0.45
+    assert len({X.shape for X, _, _ in problems}) == len(problems)
+    monkeypatch.setattr(fresh, "MARKS", (2, 4))
+    table = fresh.coverage([0, 1], jobs=1)
+    assert table["problems"].tolist() == [2, 2]
+    assert table["right answers"].tolist() == [2, 4]

@@ -342,7 +342,7 @@ def test_the_report_names_what_was_taken_as_fixed():
             r"names 'ham', which is not a label; labels are \[0, 1\]",
         ),
         ({"possible_flips": {0: [7]}}, "possible_flips names 7"),
-        ({"max_memory": "much"}, "max_memory='much' is not a size"),
+        ({"max_memory": "1GB"}, "'max_memory' parameter"),
         ({"rank": None, "max_memory": 1000}, "20 rows, 2 classes and the whole kernel matrix take"),
     ],
 )

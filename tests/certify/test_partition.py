@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from floral_learn import CertifiedKernelClassifier
-from floral_learn.certify.partition import PartitionAggregationClassifier, certified_votes, deal_by_features
+from floral_learn.certify import PartitionAggregationClassifier
+from floral_learn.certify.partition import certified_votes, deal_by_features
 
 
 def winner_of(counts):

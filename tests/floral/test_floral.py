@@ -351,7 +351,7 @@ def test_wrong_data_is_refused_with_a_reason():
         clf.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         clf.fit(X, Y, sample_weight=-np.ones(200))
-    with pytest.raises(ValueError, match=r"zero for every row|at least one non-zero"):
+    with pytest.raises(ValueError, match="zero for every row"):
         clf.fit(X, Y, sample_weight=np.zeros(200))
     with pytest.raises(ValueError, match="each class needs a positive one"):
         clf.fit(X, Y, sample_weight=Y)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from floral_learn.game.arrays import NUMPY, draw
-from floral_learn.game.attackers import LargestLoss, NoAttack, RandomizedTopK, View
+from floral_learn.game import NUMPY, LargestLoss, NoAttack, RandomizedTopK
+from floral_learn.game.arrays import draw
+from floral_learn.game.attackers import View
 
 N = 40
 

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
-from floral_learn.game import NUMPY
-from floral_learn.game.kernels import Kernel, resolve_gamma
+from floral_learn.game import NUMPY, Kernel
+from floral_learn.game.kernels import resolve_gamma
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(20, 5)), RNG.normal(size=(15, 5))

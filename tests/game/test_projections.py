@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from qpsolvers import solve_qp
 from scipy import sparse
 
-from floral_learn.game.dual import PROJECTIONS, project, project_exact
+from floral_learn.game import project
+from floral_learn.game.dual import PROJECTIONS, project_exact
 
 # The case of the design notes: the damped fixed point alternates mu = 2, 0, 2, 0; the root is 1.
 CYCLE_Z = np.array([1.5] * 8 + [5.0] * 4)

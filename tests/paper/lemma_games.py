@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.game import DenseGram, Game, GameState, solve
 from floral_learn.game.attackers import Attacker, Flips, View
-from floral_learn.game.game import Game, GameState, solve
-from floral_learn.game.gram import DenseGram
+from floral_learn.paper import constants, find_equilibrium
 from floral_learn.paper.theory import (
-    constants,
-    find_equilibrium,
     kappa_prime_y,
     kappa_prime_y_worst,
     kappa_y_printed,

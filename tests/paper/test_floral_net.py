@@ -13,13 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, load, poison, save  # noqa: E402
-from floral_learn.paper import FloralHead  # noqa: E402
-from floral_learn.paper.floral_net import NeuralFloralClassifier, sanitised  # noqa: E402
-from floral_learn.paper.network import (  # noqa: E402
-    MLPSettings,
-    Rows,
-    train,
-)
+from floral_learn.paper import FloralHead, NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper.floral_net import sanitised  # noqa: E402
+from floral_learn.paper.network import MLPSettings, Rows, train  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 UNTRUSTED = np.where(np.arange(120) % 10 == 0, 1 - Y, Y)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floral_learn.paper.rsrnn import RSRNNClassifier, _majority_labels, _prune
+from floral_learn.paper import RSRNNClassifier
+from floral_learn.paper.rsrnn import _majority_labels, _prune
 
 
 def loop_objective(X, y, centroids, labels, penalty, complexity):

@@ -10,12 +10,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 
 from floral_learn.datasets import load_moon
-from floral_learn.paper.smoothing import (
-    RandomizedSmoothingClassifier,
-    certified_flips,
-    chernoff_log_failure,
-    flips_to_cross,
-)
+from floral_learn.paper import RandomizedSmoothingClassifier
+from floral_learn.paper.smoothing import certified_flips, chernoff_log_failure, flips_to_cross
 
 
 def exact_probability(a, y, q):

@@ -92,14 +92,3 @@ def test_along_is_for_one_row(review):
     with pytest.raises(ValueError, match="from 0 to 159"):
         review.answer(0, 0, along=[160])
     assert review.answers == {}
-
-
-def test_held_out_accuracy_holds_what_came_along_out_too(fours, review):
-    from sklearn.svm import SVC
-
-    for _ in range(12):
-        row = next(row for row, _ in review.questions(30) if row not in review.answers)
-        review.answer(row, fours[1][row], along=[one for one in others_of(row) if one not in review.answers])
-    found = review.accuracy(SVC())
-    assert 0 <= found.low <= found.estimate <= found.high <= 1
-    assert found.checked == review.guarantee().checked

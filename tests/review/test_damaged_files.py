@@ -13,7 +13,7 @@ from sklearn.datasets import make_moons
 
 from floral_learn import LabelReview
 from floral_learn.base import ModelFileError
-from floral_learn.review import saving
+from floral_learn.base.models import archive_bytes
 
 X, Y = make_moons(40, noise=0.2, random_state=0)
 
@@ -69,11 +69,9 @@ CHANGES = {
     "negative weights": lambda s: s | {"sample_weight": -s["sample_weight"]},
     "few trusted": lambda s: s | {"trusted": s["trusted"][:3]},
     "a seed below 0": lambda s: s | {"seed": -1},
-    "a word as turn": lambda s: s | {"turn": "x"},
     "answers about no row": lambda s: s | {"log": [[10**6, 0, "me", 1, True]]},
     "answers of no class": lambda s: s | {"log": [[1, 9, "me", 1, True]]},
-    "answers from later": lambda s: s | {"log": [[1, 0, "me", 10**9, True]]},
-    "answers without a reviewer": lambda s: s | {"log": [[1, 0, None, 1, True]]},
+    "answers that go back in time": lambda s: s | {"log": [[1, 0, "me", 2, True], [2, 0, "me", 1, True]]},
     "answers in halves": lambda s: s | {"log": [[1, 0]]},
     "answers as text": lambda s: s | {"log": "me"},
     "a sparse X of other rows": lambda s: s | {"X": sparse.csr_matrix(s["X"][:5])},
@@ -83,21 +81,19 @@ ORDERS = {
     "twice": lambda order: np.zeros_like(order),
     "far": lambda order: order + 1,
     "below": lambda order: order - 1,
-    "floats": lambda order: order.astype(float),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_state_that_cannot_be_is_refused(review, tmp_path, name):
-    saving.write(tmp_path / "r.skops", CHANGES[name](review.state()))
-    assert not opened(tmp_path / "r.skops", (tmp_path / "r.skops").read_bytes())
+    assert not opened(tmp_path / "r.skops", archive_bytes("review", CHANGES[name](review.state())))
 
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_that_the_guarantee_rests_on_has_every_row_once(review, tmp_path, name):
     state = review.state()
-    saving.write(tmp_path / "r.skops", state | {"order": ORDERS[name](state["order"])})
-    with pytest.raises(ModelFileError, match="the order of rows cannot be"):
+    (tmp_path / "r.skops").write_bytes(archive_bytes("review", state | {"order": ORDERS[name](state["order"])}))
+    with pytest.raises(ModelFileError, match="the order of rows"):
         LabelReview.load(tmp_path / "r.skops")
 
 

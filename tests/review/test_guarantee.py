@@ -4,12 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import comb
-from scipy.stats import binom
-from sklearn.neighbors import KNeighborsClassifier
 
 from floral_learn import LabelReview
-from floral_learn.review.guarantee import counted_accuracy, kept, random_order, spent_on, wrong_bounds
+from floral_learn.review.guarantee import kept, random_order, spent_on, wrong_bounds
 
 
 def ever_missed(total, wrong, alpha):
@@ -38,11 +35,6 @@ def ever_missed(total, wrong, alpha):
 @pytest.mark.parametrize(("total", "wrong"), [(40, 0), (40, 3), (40, 20), (40, 37), (90, 9), (90, 45)])
 def test_the_truth_is_ever_lost_with_probability_at_most_alpha(total, wrong, alpha):
     assert ever_missed(total, wrong, alpha) <= alpha
-
-
-def test_the_sum_over_paths_is_the_hypergeometric_one():
-    # P(no wrong label among the first 5 of 40 with 3 wrong), from the same recursion and by counting
-    assert comb(37, 5) / comb(40, 5) == pytest.approx(np.prod([(37 - i) / (40 - i) for i in range(5)]))
 
 
 def test_bounds_are_those_of_the_whole_set_of_values():
@@ -138,40 +130,6 @@ def test_disagreeing_reviewers_count_as_not_sure():
     review.answer([row], [1 - y[row]], reviewer="b")
     assert review.guarantee().unsure == 1
     assert review.guarantee(reviewer="b").wrong == 1
-
-
-def test_the_accuracy_interval_covers_by_computation():
-    n, alpha = 30, 0.1
-    for p in (0.5, 0.8, 0.97):
-        covered = sum(
-            binom.pmf(k, n, p)
-            for k in range(n + 1)
-            if counted_accuracy([i < k for i in range(n)], 1 - alpha).low
-            <= p
-            <= counted_accuracy([i < k for i in range(n)], 1 - alpha).high
-        )
-        assert covered >= 1 - alpha
-
-
-def test_not_sure_widens_the_accuracy_interval_on_both_sides():
-    sure, unsure = (
-        counted_accuracy([True] * 20 + [False] * 5, 0.95),
-        counted_accuracy([True] * 18 + [None] * 4 + [False] * 3, 0.95),
-    )
-    assert unsure.low < sure.low < sure.high < unsure.high
-
-
-def test_accuracy_is_counted_on_rows_kept_out_of_training():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)  # nothing to learn: a model that saw the rows would shine
-    review = LabelReview(X, y)
-    with pytest.raises(ValueError, match="needs answers to rows drawn at random"):
-        review.accuracy(KNeighborsClassifier(1))
-    review.answer(np.array(review.secret["order"])[:60].tolist(), y[np.array(review.secret["order"])[:60]])
-    found = review.accuracy(KNeighborsClassifier(1))
-    assert found.checked == 60
-    assert found.estimate < 0.75
-    assert found.low < found.estimate < found.high
 
 
 def test_trusted_rows_do_not_stop_the_order():

@@ -3,14 +3,13 @@
 import numpy as np
 
 from floral_learn.labels.rows import standardised_rows
-from floral_learn.review.posterior import Problem, default_components
-from floral_learn.review.rules import HEIGHT, REGIONS
+from floral_learn.review.posterior import HEIGHT, REGIONS, Problem, default_components
 
 
 def test_regions_join_rows_of_one_label_or_of_all_by_rows_or_by_scores():
     X = np.random.default_rng(0).normal(size=(4, 3))
     codes, scores = np.array([0, 1, 0, 1]), np.array([1.5, 1.5, -1.0, 1.0])
-    problem = Problem(standardised_rows(X, 1000), codes, 2, np.zeros(4), scores)
+    problem = Problem(standardised_rows(X, 1000), codes, 2, np.zeros(4), scores, np.zeros(4))
     components, rows = default_components(), np.arange(4)
     found = problem.covariances(components, rows, rows)
     apart = problem.rows.distances(rows, rows)

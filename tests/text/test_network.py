@@ -130,16 +130,10 @@ def test_a_refit_that_fails_leaves_the_model_before(folder):
 
 def test_devices_are_named_as_torch_names_them(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [network.chosen_device(name) for name in (None, "cpu", "cuda", "cuda:1")] == [
-        "cuda",
-        "cpu",
-        "cuda",
-        "cuda:1",
-    ]
-    with pytest.raises(ValueError, match=r"device='cuda:2' was asked for, but torch sees 2"):
-        network.chosen_device("cuda:2")
-    with pytest.raises(ValueError, match="device='gpu' must be"):
+    for name in ("cpu", "cuda", "cuda:1"):
+        assert network.chosen_device(name) == name
+    assert network.chosen_device(None) == "cuda"
+    with pytest.raises(ValueError, match="device='gpu' is not a torch device"):
         network.chosen_device("gpu")
 
 

@@ -26,7 +26,7 @@ from tiny_text import make_reviews, make_roberta
 from floral_learn import TextClassifier
 from floral_learn.floral import FloralClassifier
 from floral_learn.paper import PaperFloralClassifier, TextFloralClassifier
-from floral_learn.paper.influence import (
+from floral_learn.paper.diagnosis import (
     dual_influence,
     gradient_influence,
     overlap,

@@ -1,14 +1,14 @@
-"""Pictures of what attacks cost: accuracy over the noise rate, and which attack hurts which victim."""
+"""A picture of what attacks cost: accuracy over the noise rate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from floral_learn.attacks.registry import named_attacks
+from floral_learn.attacks import named_attacks
 from floral_learn.attacks.surrogates import fresh
 from floral_learn.base.extras import drawing_axis
 from floral_learn.base.validation import count_points, generator
@@ -20,21 +20,8 @@ FIGURE = 5, 4  # inches
 class SecurityCurveDisplay:
     """Test accuracy of a victim against the number of flips, one curve per attack: mean and standard deviation.
 
-    Parameters
-    ----------
-    budgets : ndarray of shape (n_budgets,)
-        Shares (floats) or counts (ints) of flipped labels.
-    accuracies : dict
-        Attack's name -> array of shape (n_repeats, n_budgets).
-    victim : str
-        Name for the title.
-    certified : ndarray of shape (n_budgets,) or None
-        Share of test rows that are right and stay so under any attack of that budget; below every curve.
-
-    Attributes
-    ----------
-    ax_, figure_
-        What `plot` drew on.
+    `accuracies` maps an attack's name to an array (repeats, budgets); budgets are shares (floats) or counts (ints) of
+    flipped labels. `certified` is the share of test rows that are right and stay so under any attack of that budget.
 
     Examples
     --------
@@ -48,8 +35,6 @@ class SecurityCurveDisplay:
     ... )
     >>> bool(curves.accuracies["farthest"][0, 1] < curves.accuracies["random"][0, 1])
     True
-    >>> curves.plot().ax_.get_title()
-    'security curve of SVC'
     """
 
     budgets: np.ndarray
@@ -59,27 +44,14 @@ class SecurityCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        victim: Any,
-        X: Any,
-        y: Any,
-        X_test: Any,
-        y_test: Any,
-        *,
-        attacks: Any,
-        budgets: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
-        n_repeats: int = 1,
-        random_state: Any = None,
-    ) -> SecurityCurveDisplay:
-        """Poison (X, y) at every budget, train the victim on it and score it on clean test rows.
+        cls, victim: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, attacks: Any,
+        budgets: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25), n_repeats: int = 1, random_state: Any = None,
+    ) -> SecurityCurveDisplay:  # fmt: skip
+        """Poison (X, y) at every budget with `attacks` (see `named_attacks`), train the victim, score it on test rows.
 
-        ``attacks`` are names of ``ATTACKS`` or attacks: one, a list, or a dict that names the curves. Where the victim
-        has ``certified_accuracy``, as `CertifiedKernelClassifier` does, the display has that line too.
+        Where the victim has ``certified_accuracy``, as `CertifiedKernelClassifier` does, the display has that line too.
         """
-        from dataclasses import replace
-
-        attacks = named_attacks(attacks)
-        rng = generator(random_state)
+        attacks, rng = named_attacks(attacks), generator(random_state)
         model = fresh(victim, rng)
         curves = {name: np.empty((n_repeats, len(budgets))) for name in attacks}
         for name, attack in attacks.items():
@@ -114,49 +86,6 @@ class SecurityCurveDisplay:
             title=f"security curve of {self.victim}" if self.victim else "security curve",
         )
         ax.legend(loc="best", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-@dataclass
-class TransferDisplay:
-    """A grid of the accuracy that each victim (columns) loses to labels poisoned against each surrogate (rows).
-
-    Parameters
-    ----------
-    drops : dict
-        Surrogate -> victim -> accuracy lost.
-    clean : dict
-        Victim -> accuracy on clean labels.
-
-    Attributes
-    ----------
-    ax_, figure_
-        What `plot` drew on.
-
-    Examples
-    --------
-    >>> from floral_bench.displays import TransferDisplay
-    >>> display = TransferDisplay({"logistic": {"svc": 0.25}}, {"svc": 0.75}).plot()
-    >>> [text.get_text() for text in display.ax_.texts]
-    ['0.250']
-    """
-
-    drops: Mapping[str, Mapping[str, float]]
-    clean: Mapping[str, float]
-
-    def plot(self, ax: Any = None) -> TransferDisplay:
-        """Draw on ``ax`` (a new figure by default); the darker, the more accuracy is lost."""
-        ax = drawing_axis(ax, FIGURE)
-        values = np.array([[row[victim] for victim in self.clean] for row in self.drops.values()])
-        most = max(float(values.max(initial=0.0)), 0.01)
-        ax.imshow(values, cmap="OrRd", vmin=0, vmax=most, aspect="auto")
-        for (row, column), value in np.ndenumerate(values):
-            # white on the dark end of the scale, where black cannot be read
-            ax.text(column, row, f"{value:.3f}", ha="center", va="center", color="w" if value > 0.7 * most else "k")
-        ax.set_xticks(range(len(self.clean)), [f"{name}\n({value:.3f} clean)" for name, value in self.clean.items()])
-        ax.set_yticks(range(len(self.drops)), list(self.drops))
-        ax.set(xlabel="victim", ylabel="attack", title="accuracy lost to poisoned labels")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

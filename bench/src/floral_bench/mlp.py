@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from floral_bench.batched_mlp import NetworkSettings, worst_within
-from floral_learn.attacks.gradient import module_gradients
+from floral_learn.attacks.gradient import module_gradients, place_of
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
 from floral_learn.paper.network import (
@@ -24,7 +24,6 @@ from floral_learn.paper.network import (
     hidden_sizes,
     mean_loss,
     packed,
-    place_of,
     torch_device,
     train,
     unpacked,

@@ -1,4 +1,4 @@
-"""The paper's three algorithms in plain numpy, line by line from its listings, beside what PaperFloralClassifier played.
+"""The paper's three algorithms in plain numpy, from its listings, beside what PaperFloralClassifier played.
 
 The flips are those that the classifier recorded, so that a replay draws nothing; whether the listing allows them is
 asked of the replay's own duals. Everything else is done again, by no code of the library.
@@ -164,7 +164,7 @@ def page() -> str:
     lines = [
         f"{where['date'][:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: `floral bench replay`.",
         "",
-        "| algorithm | data | rows | C | rounds | largest difference of a dual | rounds whose flips the listing allows |",
+        "| algorithm | data | rows | C | rounds | largest difference of a dual | rounds whose flips the listing allows |",  # noqa: E501
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for found in map(replay, CASES):

@@ -167,6 +167,7 @@ def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:
     names = list(frame.columns)[:MOST_COLUMNS]
     texts = [_texts(frame[name]) for name in names]
     lengths = np.array([[len(text) for text in column] for column in texts])
+    # halved until all fit: no table makes a page that no browser opens
     longest = int(lengths.max(initial=1))
     while longest > 1 and np.minimum(lengths, longest).sum() > _CHARACTERS:
         longest //= 2

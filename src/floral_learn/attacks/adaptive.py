@@ -149,14 +149,14 @@ class _Search:
 
     def starts(self, starts: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Flipped rows and ranking of each attack to start from, under the constraints of this one."""
-        from .registry import named_attacks  # which names this attack, too
+        from floral_learn.attacks import named_attacks  # which names this attack, too
 
         limits, victim = self.problem.constraints, self.games.settings
         by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
-        found = {}
-        for name, attack in named_attacks(starts).items():
-            if isinstance(attack, Adaptive):
-                raise ValueError("starts must not hold the attack 'adaptive' itself")
+        named, found = named_attacks(starts), {}
+        if not named or any(isinstance(attack, Adaptive) for attack in named.values()):
+            raise ValueError(f"starts={starts!r} must hold at least one attack, and not 'adaptive' itself")
+        for name, attack in named.items():
             known = {field.name for field in fields(attack)}
             kernel = {part: getattr(victim, part) for part in ("kernel", "gamma", "degree", "coef0") if part in known}
             own = replace(

@@ -5,6 +5,8 @@ imported only where a module is given.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +17,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from .base import Problem, RankingAttack
-from .surrogates import fresh
+from .surrogates import class_scores, fresh
 
 
 @dataclass
@@ -100,12 +102,12 @@ class Gradient(RankingAttack):
         values, gradients = svc_decision(model, problem.X)
         return _slope(problem.signs * values) * np.linalg.norm(gradients, axis=1)
 
-    def _logistic(self, model: LogisticRegression, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
-        if len(problem.classes) == 2:
-            slope = _slope(problem.signs * model.decision_function(problem.X))
-            return slope * np.linalg.norm(model.coef_[0]), None
-        gradients = linear_softmax(model, problem.X, problem.y)
-        return np.linalg.norm(gradients, axis=1), -model.decision_function(problem.X)
+    def _logistic(self, model: LogisticRegression, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        # gradients of the cross entropy: W'(p - onehot(y)); of two classes, W is that of the second
+        residual = model.predict_proba(problem.X)
+        residual[np.arange(len(residual)), problem.y] -= 1.0
+        gradients = residual[:, -len(model.coef_) :] @ model.coef_
+        return np.linalg.norm(gradients, axis=1), -class_scores(model, problem.X, len(problem.classes))
 
 
 def _slope(margin: np.ndarray) -> np.ndarray:
@@ -127,17 +129,38 @@ def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
 
 
-def linear_softmax(model: LogisticRegression, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return (n, d) gradients of the cross entropy: W'(p - onehot(y))."""
-    residual = model.predict_proba(X)
-    residual[np.arange(len(codes)), codes] -= 1.0
-    return residual @ model.coef_
-
-
 def is_module(candidate: Any) -> bool:
     """Whether ``candidate`` is a torch module, without importing torch for those who have none."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(candidate, torch.nn.Module)
+
+
+def place_of(module: Any) -> tuple[Any, Any]:
+    """Where a module's parameters lie and their type; the CPU and 32-bit floats where it has none."""
+    import torch
+
+    first = next((p for p in module.parameters() if p.is_floating_point()), None)
+    return (torch.device("cpu"), torch.float32) if first is None else (first.device, first.dtype)
+
+
+@contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """Evaluation mode for the time of a block, then whatever every part was in before."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
+
+
+def class_columns(output: Any) -> Any:
+    """Logits (n, M); a single log-odds column f becomes (0, f)."""
+    if output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1):
+        odds = output.reshape(-1, 1)
+        return odds * odds.new_tensor([0.0, 1.0])
+    return output
 
 
 def module_gradients(
@@ -152,34 +175,18 @@ def module_gradients(
 
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size!r} must be at least 1")
-    reference = next(module.parameters(), None)
-    device = reference.device if reference is not None else torch.device("cpu")
-    dtype = reference.dtype if reference is not None else torch.get_default_dtype()
-    modes = [(part, part.training) for part in module.modules()]
+    device, dtype = place_of(module)
     norms, logits = [], []
-    module.eval()
-    try:
+    with evaluating(module), torch.enable_grad():
         for start in range(0, len(X), batch_size):
             rows = torch.tensor(X[start : start + batch_size], dtype=dtype, device=device).requires_grad_()
             labels = torch.as_tensor(codes[start : start + batch_size], device=device)
-            with torch.enable_grad():
-                scores = _two_columns(module(rows), n_classes, len(rows))
-                # rows do not see each other in eval mode: the gradient of the sum is every row's own
-                loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
-                (gradient,) = torch.autograd.grad(loss, rows)
+            scores = class_columns(module(rows))
+            if (shape := tuple(scores.shape)) != (len(rows), n_classes):
+                raise ValueError(f"the module gives logits of shape {shape}, expected {(len(rows), n_classes)}")
+            # rows do not see each other in eval mode: the gradient of the sum is every row's own
+            loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, rows)
             norms.append(gradient.flatten(1).norm(dim=1).detach().double().cpu().numpy())
             logits.append(scores.detach().double().cpu().numpy())
-    finally:
-        for part, mode in modes:
-            part.training = mode
     return np.concatenate(norms), np.concatenate(logits)
-
-
-def _two_columns(output: Any, n_classes: int, n: int) -> Any:
-    """Return (n, M) logits; a single log-odds column becomes (0, f)."""
-    if output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1):
-        odds = output.reshape(-1)
-        output = odds.new_zeros(len(odds), 2).index_copy(1, odds.new_ones(1).long(), odds[:, None])
-    if tuple(output.shape) != (n, n_classes):
-        raise ValueError(f"the module gives logits of shape {tuple(output.shape)}, expected ({n}, {n_classes})")
-    return output

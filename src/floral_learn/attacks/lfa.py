@@ -22,7 +22,6 @@ from .surrogates import class_scores, fresh, margins, svm_gram
 Candidate = tuple[int, int]
 # (fitted model, its class scores on the validation rows, codes, candidates, y_val) -> estimated loss per candidate
 Screen = Callable[[Any, np.ndarray, np.ndarray, Sequence[Candidate], np.ndarray], np.ndarray]
-RIDGE = 1.0  # of the stand-in: the prior variance of a label is that of its noise
 
 
 @dataclass
@@ -313,14 +312,14 @@ class SVCScreen:
 class RidgeScreen:
     """The same estimate for any other classifier, by kernel ridge regression on one-hot labels in its place.
 
-    Its validation values are A Y, A = k(X_val, X) (K + r I)^-1, so that a flip of row i from a to c moves two columns
+    Its validation values are A Y, A = k(X_val, X) (K + I)^-1, so that a flip of row i from a to c moves two columns
     by A[:, i].
     """
 
     def __init__(self, X: Any, X_val: Any, n_classes: int) -> None:
         gamma = resolve_gamma("scale", X)
         gram = rbf_kernel(X, gamma=gamma)
-        gram.flat[:: len(gram) + 1] += RIDGE
+        gram.flat[:: len(gram) + 1] += 1.0  # K + I: the prior variance of a label is that of its noise
         self.smoother = np.linalg.solve(gram, rbf_kernel(X, X_val, gamma=gamma)).T
         self.n_classes = n_classes
 

@@ -36,10 +36,6 @@ class VoteScene:
         """Number of classes."""
         return len(self.votes.classes)
 
-    def next_class(self, vote: np.ndarray) -> np.ndarray:
-        """Each class to the one after it."""
-        return (self.base[vote] + 1) % self.n_classes
-
 
 def spam(scene: VoteScene) -> np.ndarray:
     """Answer at random."""
@@ -50,9 +46,7 @@ def spam(scene: VoteScene) -> np.ndarray:
 
 def pair(scene: VoteScene) -> np.ndarray:
     """Send each class to another one, always the same."""
-    new = scene.votes.label.copy()
-    new[scene.owned] = scene.next_class(scene.owned)
-    return new
+    return _lie(scene, np.ones(len(scene.owned), dtype=bool))
 
 
 def far(scene: VoteScene, share: float = 0.5) -> np.ndarray:
@@ -129,7 +123,7 @@ VOTE_ATTACKS: dict[str, Callable[..., np.ndarray]] = {
 def _lie(scene: VoteScene, where: np.ndarray) -> np.ndarray:
     new = scene.votes.label.copy()
     chosen = scene.owned[where]
-    new[chosen] = scene.next_class(chosen)
+    new[chosen] = (scene.base[chosen] + 1) % scene.n_classes  # each class becomes the one after it
     return new
 
 
@@ -294,7 +288,10 @@ def poison_votes(
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
     else:
-        owned = read.people(annotators)
+        wanted = {annotators} if isinstance(annotators, str) else set(annotators)
+        if odd := sorted(map(repr, wanted - set(read.annotators.tolist()))):
+            raise ValueError(f"annotators: nobody called {', '.join(odd[:5])} voted")
+        owned = np.isin(read.annotators, list(wanted))
     scene = make_scene(read, X, y, owned, informed, order, gold, rng)
     new = function(scene, **params) if len(read.classes) > 1 else read.label
     held = read.per_annotator[owned].sum() / read.per_annotator.sum()

@@ -58,10 +58,9 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     >>> align(X, [1, 0])
     [1, 0]
     """
-    if not isinstance(rows, np.ndarray):
-        refuse_repeated_columns(rows, names[0])
-    if other is None:
-        return None
+    if isinstance(rows, np.ndarray) and (other is None or isinstance(other, np.ndarray)):
+        return other
+    refuse_repeated_columns(rows, names[0])
     left, right = index_of(rows), index_of(other)
     if right is None:
         return other

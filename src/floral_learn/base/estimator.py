@@ -31,7 +31,12 @@ def training_input(
     """
     y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
     refuse_several_labels(y)
-    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    try:
+        X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    except ValueError as error:
+        from floral_learn.base.rows import explain_refusal  # which reads rows with an estimator
+
+        raise explain_refusal(error, X, estimator) from error
     check_scale(X)
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:

@@ -53,7 +53,6 @@ _NODES = frozenset(
     | {"TypeNode", "FunctionNode", "TreeNode", "LossNode"}
 )
 _FILES = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
-_BIT_GENERATORS = ("PCG64", "MT19937")
 # Types of compiled code that must come from their own kind of node, which checks what it reads: an object made from
 # bare attributes would skip that.
 _OWN_NODES = {
@@ -83,9 +82,9 @@ _COMPILED = ("sklearn.preprocessing._polynomial.SplineTransformer",)
 
 
 def allowed_sklearn(name: str) -> bool:
-    """Whether a class of scikit-learn may be created from a file that nobody vouches for."""
-    module = name.rpartition(".")[0].removeprefix("sklearn.")
-    return name not in _COMPILED and (module in _PLAIN or module.partition(".")[0] in _PLAIN)
+    """Whether this is a class of scikit-learn that may be created from a file that nobody vouches for."""
+    package, _, module = name.rpartition(".")[0].partition(".")
+    return package == "sklearn" and name not in _COMPILED and bool({module, module.partition(".")[0]} & _PLAIN)
 
 
 def is_own_class(name: str) -> bool:
@@ -108,14 +107,9 @@ def _python_class(name: str) -> type | None:
 
 def unknown_types(found: Iterable[str], schema: Any) -> list[str]:
     """Names of types that are not created unless the caller names them: strange to skops and us, or compiled code."""
-    strange = {
-        name
-        for name in found
-        if not (is_own_class(name) or name in _OWN_NODES)
-        and not (name.startswith("sklearn.") and allowed_sklearn(name) and _python_class(name))
-    }
-    named = map(node_name, _nodes(schema))
-    return sorted(strange | {name for name in named if name.startswith("sklearn.") and not allowed_sklearn(name)})
+    known = {n for n in found if is_own_class(n) or n in _OWN_NODES or (allowed_sklearn(n) and _python_class(n))}
+    compiled = {n for n in map(node_name, _nodes(schema)) if n.startswith("sklearn.") and not allowed_sklearn(n)}
+    return sorted(set(found) - known | compiled)
 
 
 def read_schema(raw: bytes, max_bytes: int) -> dict[str, Any]:
@@ -151,8 +145,6 @@ def check_nodes(schema: dict[str, Any], trusted: Set[str]) -> None:
             raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}")
         if loader in _FILES and "file" in node and not str(node["file"]).endswith(_FILES[loader]):
             raise ModelFileError(f"its {loader} reads {str(node['file'])[:80]!r}, which is not a {_FILES[loader]} file")
-        if loader == "RandomGeneratorNode" and _bit_generator(node) not in _BIT_GENERATORS:
-            raise ModelFileError("it holds types that are not trusted: an unknown random generator")
     _check_repeats(schema)
 
 
@@ -229,13 +221,6 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
                 # The user's own keys in a dict may be called __class__ too: only their values are nodes.
                 own = key == "content" and item.get("__loader__") == "DictNode" and isinstance(value, dict)
                 waiting.extend(value.values() if own else [value])
-
-
-def _bit_generator(node: dict[str, Any]) -> Any:
-    try:
-        return json.loads(node["content"]["bit_generator"]["content"]["bit_generator"]["content"])
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _named_bytes(schema: dict[str, Any], sizes: Mapping[str, int]) -> int:
@@ -373,9 +358,10 @@ def _check_vocabulary(part: Any) -> None:
 
 
 def _check_random_state(part: Any) -> None:
-    """The Mersenne Twister reads its key at `pos` without looking."""
+    """The Mersenne Twister reads its key at `pos`, Philox its buffer at `buffer_pos`, without looking."""
     state = part.get_state(legacy=False) if isinstance(part, np.random.RandomState) else part.bit_generator.state
-    _require(0 <= state["state"].get("pos", 0) <= 624, part, "the state")
+    fits = 0 <= state["state"].get("pos", 0) <= 624 and 0 <= state.get("buffer_pos", 0) <= 4
+    _require(fits, part, "the state")
 
 
 _CHECKS: dict[str, Callable[[Any], None]] = {

@@ -47,7 +47,7 @@ def refuse_several_labels(y: Any) -> None:
     """Refuse more than one label per row in words; everything else about y is checked elsewhere."""
     shape: tuple[int, ...] = tuple(getattr(y, "shape", ()))
     several = len(shape) > 2 or (len(shape) == 2 and shape[1] != 1)
-    if len(shape) < 2 and (isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object"):
+    if isinstance(y, list | tuple) or (len(shape) == 1 and str(getattr(y, "dtype", "")) == "object"):
         several = any(isinstance(label, list | tuple | set) and len(label) != 1 for label in y)
     if several:
         found = f"an array of shape {shape}" if len(shape) > 1 else "rows with several labels"

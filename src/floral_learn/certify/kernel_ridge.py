@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 from floral_learn.base.validation import check_trusted
-from floral_learn.game.gram import parse_bytes
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 
@@ -58,8 +57,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         None: the whole kernel matrix. A number: as many features from randomly pivoted Cholesky, which no label
         touches; the certificate is exact for that model. "auto": the whole matrix where it fits in `max_memory` (11,000
         rows in 1 GB), else 1,000; a linear kernel with fewer columns than rows is solved in its columns, exactly.
-    max_memory : str or float, default="1GB"
-        What a fit may take, as text or a number of bytes. What needs more is refused before the work starts.
+    max_memory : float, default=1e9
+        Bytes that a fit may take. What needs more is refused before the work starts.
     random_state : int, default=0
         Draws the landmarks where there is a rank. A number, so that a refit on other labels has the same features.
 
@@ -93,7 +92,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         "fit_intercept": ["boolean"],
         "possible_flips": [dict, None],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
-        "max_memory": [str, Interval(Real, 0.0, None, closed="neither")],
+        "max_memory": [Interval(Real, 0.0, None, closed="neither")],
         "random_state": [Integral],
     }
 
@@ -106,7 +105,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         fit_intercept: bool = True,
         possible_flips: Mapping[Any, Any] | None = None,
         rank: str | int | None = "auto",
-        max_memory: str | float = "1GB",
+        max_memory: float = 1e9,
         random_state: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -178,7 +177,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
 
     def _choose_rank(self) -> int | None:
         """Features, None for the whole kernel matrix; refused where they would not fit in `max_memory`."""
-        n, n_classes, limit = self._X.shape[0], len(self.classes_), parse_bytes(self.max_memory)
+        n, n_classes, limit = self._X.shape[0], len(self.classes_), self.max_memory
         rank = self._columns() or self.rank
         if rank == "auto":
             rank = None if 8 * n * n <= limit else AUTO_RANK
@@ -188,7 +187,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             what = "the whole kernel matrix" if rank is None else f"{rank:,} features"
             raise ValueError(
                 f"{n:,} rows, {n_classes:,} classes and {what} take {8e-9 * numbers:.1f} GB, over max_memory="
-                f"{self.max_memory!r}; lower rank, train on fewer rows, or raise max_memory"
+                f"{self.max_memory:g}; lower rank, train on fewer rows, or raise max_memory"
             )
         return rank
 
@@ -354,7 +353,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         X, weights, n_counted = self._asked(X), self._label_weights(), 0
         if truth is not None and truth.shape != (X.shape[0],):
             raise ValueError(f"X has {X.shape[0]} rows, y has shape {truth.shape}; one label per row is needed")
-        parts, most = [], parse_bytes(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
+        parts, most = [], int(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
         for block in self._blocks(X):
             a, slack = weights.block(X[block])
             winner, survived, _ = survived_flips(a, slack, self._attacker)
@@ -364,7 +363,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             parts.append((a[weak], slack[weak]))
             if sum(len(part) for part, _ in parts) > most:
                 raise ValueError(
-                    f"more than {most:,} predictions can be changed, which is what max_memory={self.max_memory!r} "
+                    f"more than {most:,} predictions can be changed, which is what max_memory={self.max_memory:g} "
                     f"holds for {len(self._kept):,} labels; ask about fewer rows or flips, or raise max_memory"
                 )
         weak_rows = [np.concatenate(part) for part in zip(*parts, strict=True)]

@@ -58,8 +58,17 @@ class EmbeddingCache:
         return store
 
 
-class FrozenEncoder(TransformerMixin, Estimator):
-    """What the encoders share: a cache, notes for people, and tags that say that rows are single things."""
+class ItemRows:
+    """Mixin of estimators whose rows are single things, texts or pictures; before scikit-learn's classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
+        return tags
+
+
+class FrozenEncoder(ItemRows, TransformerMixin, Estimator):
+    """What the encoders share: a cache, notes for people, and what rows are."""
 
     cache: Any
     notes_: Any
@@ -69,12 +78,6 @@ class FrozenEncoder(TransformerMixin, Estimator):
         """Where vectors of this kind are kept; None where they are not."""
         folder = None if isinstance(self.cache, bool) else Path(self.cache)
         return EmbeddingCache(key, folder) if key and self.cache is not False else None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = tags.input_tags.one_d_array = True
-        return tags
 
 
 def embed(

@@ -276,11 +276,11 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
 
 def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> tuple[np.ndarray, Rows]:
     """Sample weight times class weight of each row, (n,); and which rows play: those with a positive one."""
+    if sample_weight is not None and (given := np.asarray(sample_weight)).size and not given.any():
+        raise ValueError("sample_weight is zero for every row")
     weight = _check_sample_weight(sample_weight, data.labels, dtype=np.float64, copy=True)
     if (weight < 0).any():
         raise ValueError("sample_weight must not be negative")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row")
     if settings.class_weight is not None:
         given = data.classes[data.labels]
         weight *= compute_class_weight(settings.class_weight, classes=data.classes, y=given)[data.labels]

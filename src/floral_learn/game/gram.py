@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,24 +32,6 @@ def format_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
-
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def parse_bytes(size: str | float) -> int:
-    """Bytes in ``"4GB"``, ``"500 MiB"`` or a number."""
-    if isinstance(size, str):
-        match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?B|)\s*", size.upper())
-        if match is None or match[2] not in _UNITS or match[1].count(".") > 1:
-            raise ValueError(
-                f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'"
-            )
-        size = float(match[1]) * _UNITS[match[2]]
-    if not size > 0:
-        raise ValueError(f"max_memory={size!r} must be above 0")
-    return int(size)
 
 
 class Gram:

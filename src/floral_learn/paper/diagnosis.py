@@ -1,4 +1,8 @@
-"""Say, for one fitted classifier, which of the paper's guarantees apply, and which step size would make them apply."""
+"""Which of the paper's guarantees apply to a fitted classifier, and which training points it leans on most.
+
+Influence is that of the paper's appendix: FLORAL's duals and a network's input gradients; what their largest quarters
+share, on IMDB, is compared there.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from floral_learn.base import Shown
 from floral_learn.base.extras import drawing_axis
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Recorded
 from floral_learn.game.game import Game, GameState, solve
@@ -335,7 +341,7 @@ def _premises(
 
 
 def _report(found: Diagnosis) -> str:
-    """A diagnosis in words that need no theorem: a verdict, what it means, the conditions one by one, the numbers."""
+    """A diagnosis in words that need no theorem: a verdict, the conditions one by one, the numbers."""
     known = found.constants
     proven = all(p.holds for p in found.premises if p.statement in ("all", "Proposition"))
     local = found.equilibrium.exists and found.gap > 0 and known.kappa_spectral < 1
@@ -355,7 +361,7 @@ def _report(found: Diagnosis) -> str:
             "No convergence guarantee of the paper covers this fit. That is common, and says nothing about accuracy: "
             "the iterates are bounded all the same, and predictions use their average."
         )
-    lines = [verdict, "", *_meaning(found), "", "Conditions:"]
+    lines = [verdict, "", "Conditions:"]
     for p in found.premises:
         lines.append(f"  [{'holds' if p.holds else 'FAILS'}] {p.statement}: {p.condition} ({p.measured})")
         if p.remedy:
@@ -376,27 +382,57 @@ def _report(found: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def _meaning(found: Diagnosis) -> list[str]:
-    known = found.constants
-    out = []
-    if known.kappa_infinity >= 1 and known.eta_infinity is None:
-        out.append(
-            "Rows are so similar that one row's label moves many others: the paper's 'small enough step' does not "
-            "exist for this kernel. A larger gamma makes rows more independent."
-        )
-    elif known.kappa_infinity >= 1:
-        out.append(f"The step is too large for the guarantee; below {known.eta_infinity:.3g} it would be small enough.")
-    else:
-        out.append("Each round shrinks what is left of an error, row by row: the step is small enough for the kernel.")
-    if not found.equilibrium.exists:
-        out.append("Model and attacker chase each other in a circle: there is no pair of best answers to settle on.")
-    if found.distances is not None:
-        first, last = found.distances[0], found.distances[-1]
-        tail = found.distances[-max(1, len(found.distances) // 4) :]
-        moving = float(np.ptp(tail))
-        goal = "the balance point" if found.equilibrium.exists else "the last pair of that circle"
-        out.append(
-            f"Over {len(found.distances)} rounds the distance to {goal} went from {first:.3g} to {last:.3g}; in the "
-            f"last quarter it still moved by {moving:.2g}."
-        )
-    return out
+def dual_influence(model: Any) -> np.ndarray:
+    """|dual| of every training row of a fitted FloralClassifier, (n,); the largest over classes.
+
+    The duals are those of the model that predicts: averaged over rounds where the classifier averages.
+    """
+    if not hasattr(model, "flip_rate_"):
+        name = type(model).__name__
+        if isinstance(model, GameClassifier):
+            raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
+        raise ValueError(f"{name} has no flip_rate_: give a fitted FloralClassifier, such as the head_ of a text model")
+    n = len(model.flip_rate_)
+    influence = np.zeros(n)
+    influence[model.support_] = np.abs(model.dual_coef_).max(axis=0)
+    return influence
+
+
+def gradient_influence(model: Any, X: Any, y: Any) -> np.ndarray:
+    """|d loss / d input| of every row under the labels `y`, (n,), for any model with ``input_gradient_norms``."""
+    if not hasattr(model, "input_gradient_norms"):
+        raise ValueError(f"{type(model).__name__} has no input_gradient_norms: give a network such as TextClassifier")
+    if not hasattr(model, "classes_"):
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet: call fit first.")
+    y = np.asarray(y)
+    codes = np.searchsorted(model.classes_, y).clip(0, len(model.classes_) - 1)
+    if (model.classes_[codes] != y).any():
+        raise ValueError(f"y has labels that the model does not know; it knows {model.classes_.tolist()}")
+    return np.asarray(model.input_gradient_norms(X, codes)[0])
+
+
+def top_rows(influence: np.ndarray, share: float | int = 0.25) -> np.ndarray:
+    """Rows with the largest influence, most influential first; ties in the order of the rows.
+
+    `share` is a fraction of the rows (float) or a count (int). Rows without any influence are never among them.
+    """
+    influence = np.asarray(influence, dtype=float)
+    if influence.ndim != 1 or not np.isfinite(influence).all():
+        raise ValueError("influence must be a flat array of finite numbers")
+    whole = isinstance(share, (int, np.integer)) and not isinstance(share, bool)
+    if not (1 <= share <= len(influence) if whole else 0 < share <= 1):
+        raise ValueError(f"share={share!r} must be a fraction in (0, 1] or a count from 1 to {len(influence)}")
+    count = int(share) if whole else max(1, int(len(influence) * share + 1e-9))
+    order = np.argsort(-influence, kind="stable")[:count]
+    return order[influence[order] > 0]
+
+
+def overlap(first: np.ndarray, second: np.ndarray, share: float = 0.25) -> float:
+    """Part of the `share` most influential rows that two models have in common, from 0 to 1.
+
+    Chance alone gives `share`.
+    """
+    if np.shape(first) != np.shape(second):
+        raise ValueError(f"influences of {np.shape(first)} and {np.shape(second)} rows: both must cover the same rows")
+    a, b = top_rows(first, share), top_rows(second, share)
+    return len(np.intersect1d(a, b)) / max(len(a), len(b), 1)

@@ -18,11 +18,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.attacks.gradient import evaluating, place_of
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import generator, refuse_several_labels
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.paper.network import MLP, batches_of, evaluating, place_of
+from floral_learn.paper.network import MLP, batches_of
 
 # Hooks see every forward pass of a module, and threads (clones in a search, say) may share one.
 _ONE_READER = threading.RLock()

@@ -27,8 +27,7 @@ from floral_learn.sanitizers.inputs import sanitizer_input
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
-_SMALLEST = 1e-12  # of gamma |x - x'|^2: keeps the log of a duplicate's distance finite
-_FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infinite dimension
+_ROUNDING = float(np.finfo(float).eps)  # logs of duplicates' distances, and dimensions of equal ones, stay finite
 _Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -210,10 +209,10 @@ def nearest_distances(squared: NDArray[np.float64], n_neighbors: int) -> NDArray
 
 def lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
     """LID (b,) of rows by the squared distances (b, k) to their nearest candidates, in order."""
-    scaled = np.maximum(gamma * nearest, _SMALLEST)
+    scaled = np.maximum(gamma * nearest, _ROUNDING)
     log_t = scaled + np.log(-np.expm1(-scaled))  # log(exp(s) - 1) without overflow
     mean_log_ratio = (log_t[:, -1:] - log_t).mean(axis=1)
-    return 1.0 / np.maximum(mean_log_ratio, _FLATTEST)
+    return 1.0 / np.maximum(mean_log_ratio, _ROUNDING)
 
 
 def cross_lid(

@@ -23,14 +23,9 @@ from floral_learn.game.kernels import resolve_gamma
 
 def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Expected label-flipped Gram (n, n): off the diagonal times 1 - 4 noise (1 - noise)."""
-    return _correct_in_place(gram.copy(), noise)
-
-
-def _correct_in_place(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    diagonal = np.diagonal(gram).copy()
-    gram *= 1.0 - 4.0 * noise * (1.0 - noise)
-    np.fill_diagonal(gram, diagonal)
-    return gram
+    expected = gram * (1.0 - 4.0 * noise * (1.0 - noise))
+    np.fill_diagonal(expected, np.diagonal(gram))
+    return expected
 
 
 class LabelNoiseSVC(ClassifierMixin, Estimator):
@@ -107,14 +102,12 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         """Train on rows X (n, d), or a Gram matrix (n, n), and labels y (n,)."""
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
-        if 8 * len(X) ** 2 > machine_bytes():
-            raise MemoryError(f"a Gram matrix of {len(X):,} rows takes {format_bytes(8 * len(X) ** 2)}: use fewer rows")
+        if (needed := 16 * len(X) ** 2) > machine_bytes():  # the Gram matrix and the corrected one
+            raise MemoryError(f"two Gram matrices of {len(X):,} rows take {format_bytes(needed)}: use fewer rows")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix, got shape {X.shape}.")
         self.gamma_ = resolve_gamma(self.gamma, X) if self.kernel != "precomputed" else None
-        # A second n x n matrix costs more than the correction: only a Gram that the caller owns is copied.
-        gram = self._kernel(X, X)
-        gram = correct_gram(gram, self.noise) if gram is X else _correct_in_place(gram, self.noise)
+        gram = correct_gram(self._kernel(X, X), self.noise)
         n_classes = len(self.classes_)
         sides = range(1, 2) if n_classes == 2 else range(n_classes)
         dual = np.zeros((len(sides), len(X)))
@@ -138,7 +131,7 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
         if self.kernel == "precomputed":
             return A
         if callable(self.kernel):
-            return np.array(self.kernel(A, B), dtype=np.float64)  # a copy: it is corrected in place
+            return np.asarray(self.kernel(A, B), dtype=np.float64)
         numbers = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         return pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **numbers)
 

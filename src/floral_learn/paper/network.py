@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
+from floral_learn.attacks.gradient import class_columns, place_of
 from floral_learn.game.arrays import backend_for
 
 History = dict[str, list[float]]
@@ -59,9 +60,6 @@ class Rows:
     X: np.ndarray
     target: np.ndarray
     weight: np.ndarray | None = None
-
-
-_SMALL = 2**18  # parameters of a network that one thread trains fastest
 
 
 def torch_device(device: str | None) -> torch.device:
@@ -126,36 +124,6 @@ def unpacked(state: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "module_": module.eval()}
 
 
-def place_of(module: torch.nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Where a module's parameters lie and their type; the CPU and 32-bit floats where it has none."""
-    first = next((p for p in module.parameters() if p.is_floating_point()), None)
-    return (torch.device("cpu"), torch.float32) if first is None else (first.device, first.dtype)
-
-
-@contextmanager
-def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode for the time of a block, then whatever every part was in before."""
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in before:
-            part.training = mode
-
-
-@contextmanager
-def threads_for(module: torch.nn.Module) -> Iterator[None]:
-    """One thread for a small network on the CPU: more gain nothing there, and on a busy machine wait for each other."""
-    before = torch.get_num_threads()
-    small = place_of(module)[0].type == "cpu" and sum(p.numel() for p in module.parameters()) < _SMALL
-    torch.set_num_threads(1 if small else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
     """Rows of X as tensors, `size` at a time."""
     for start in range(0, len(X), size):
@@ -171,14 +139,6 @@ def mean_loss(output: torch.Tensor, target: torch.Tensor, weight: torch.Tensor |
     else:
         each = functional.cross_entropy(output, target, reduction="none")
     return each.mean() if weight is None else (weight * each).mean()
-
-
-def class_columns(output: torch.Tensor) -> torch.Tensor:
-    """Logits (n, M); a single log-odds column f becomes (0, f)."""
-    if output.ndim == 1 or output.shape[1] == 1:
-        odds = output.reshape(-1, 1)
-        return torch.cat([torch.zeros_like(odds), odds], dim=1)
-    return output
 
 
 def train(
@@ -199,7 +159,7 @@ def train(
     optimiser = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
     joined = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
     history: History = {"loss": [], "accuracy": []}
-    with _own_randomness(stream, device), _training(module), threads_for(module):
+    with _own_randomness(stream, device), _training(module):
         for _ in range(settings.epochs):
             losses, hits = 0.0, 0
             for picks in _batches(len(X), settings.batch_size, stream, joined):

@@ -19,17 +19,18 @@ from sklearn.utils import check_random_state, compute_class_weight
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
 from floral_learn.base.validation import check_decay, check_trusted, encode_labels
+from floral_learn.encoders.embedding import ItemRows
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
 from floral_learn.floral.fitting import resolve_budget
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.pairs import Pairs
 from floral_learn.paper.head import build_head
-from floral_learn.text.classifier import TextClassifier, TextRows
+from floral_learn.text.classifier import TextClassifier
 from floral_learn.text.folder import NOTE, note_text, read_note, replaced_folder
 from floral_learn.text.tokens import check_labels, check_texts, some_rows
 
 
-class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
+class TextFloralClassifier(ItemRows, ClassifierMixin, Estimator):
     """Classify texts whose labels you do not trust: a transformer's embeddings, with FLORAL in place of its last layer.
 
     Parameters

@@ -8,7 +8,7 @@ on. ``rules`` holds the numbers that were chosen, and the beliefs before any ans
 """
 
 from .calibration import Expected, WrongShare
-from .guarantee import Accuracy, Guarantee
+from .guarantee import Guarantee
 from .label_review import LabelReview
 
-__all__ = ["Accuracy", "Expected", "Guarantee", "LabelReview", "WrongShare"]
+__all__ = ["Expected", "Guarantee", "LabelReview", "WrongShare"]

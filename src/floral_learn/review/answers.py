@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from floral_learn.base.alignment import align, index_of
-from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
-USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
+ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
+# how often reviewers err, before anything is known of them
+USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,9 @@ class Answer:
     along: int | None = None
 
 
-class _Said(Protocol):
-    @property
-    def row(self) -> int: ...
-    @property
-    def reviewer(self) -> str: ...
-
-
-S = TypeVar("S", bound=_Said)
-
-
-def latest_answers(log: Iterable[S]) -> dict[int, dict[str, S]]:
+def latest_answers(log: Iterable[Any]) -> dict[int, dict[str, Any]]:
     """The latest answer of each reviewer about each row, ``{row: {reviewer: answer}}``, in order of first answer."""
-    latest: dict[int, dict[str, S]] = {}
+    latest: dict[int, dict[str, Any]] = {}
     for answer in log:
         latest.setdefault(answer.row, {})[answer.reviewer] = answer
     return latest
@@ -118,12 +110,13 @@ class Answers:
 
     @cached_property
     def settled(self) -> dict[int, int]:
-        """The class of each row on which reviewers agree who are believed (not someone who has been found out)."""
+        """The class of each row on which reviewers agree who are believed: who err as is usual rather than guess."""
+        least = 1 - (USUAL + self.guessing) / 2
         likely = {row: self._likely(row) for row in self.agreed}
         return {
             row: code
             for row, code in self.agreed.items()
-            if code is not None and likely[row][code] >= SETTLED * likely[row].sum()
+            if code is not None and likely[row][code] >= least * likely[row].sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:
@@ -144,6 +137,17 @@ class Answers:
                     missed[reviewer] += 1 - float(belief[k, code])
                     total[reviewer] += 1
         return {who: min((a + missed[who]) / (a + b + total[who]), self.guessing) for who in missed}
+
+
+def read_log(entries: Iterable[Any], n: int, n_classes: int) -> list[Answer]:
+    """The answers about `n` rows that a file lists."""
+    log = [Answer(int(row), code, str(who), int(turn), bool(drawn), at) for row, code, who, turn, drawn, at in entries]
+    codes, rows = {None, *range(n_classes)}, {None, *range(n)}
+    if not all({a.row, a.along} <= rows and a.code in codes for a in log) or any(
+        a.turn > b.turn for a, b in pairwise(log)
+    ):
+        raise ValueError("the answers cannot be those of a review")
+    return log
 
 
 def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int | None]]:

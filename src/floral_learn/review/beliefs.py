@@ -6,6 +6,7 @@ numbers that are shown (wrong labels, labels still wrong, what ten more answers 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,10 +15,7 @@ import numpy as np
 from floral_learn.review.answers import USUAL, Answers
 from floral_learn.review.calibration import Calibration, calibrate
 from floral_learn.review.groups import group_shift
-from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
-from floral_learn.review.rules import REGIONS, SAMPLE, SUSPECT
-
-_SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
+from floral_learn.review.posterior import REGIONS, SAMPLE, Evidence, Posterior, Problem, infer
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,6 @@ class Beliefs:
         return _posterior(self.data, self.answers)
 
     @cached_property
-    def by_group(self) -> bool:
-        """Whether groups differ, so that they are evidence of their own."""
-        return isinstance(self.posterior.problem.shift, np.ndarray)
-
-    @cached_property
     def free(self) -> np.ndarray:
         """Rows that may still be asked about, (n,) booleans."""
         free = ~self.data.trusted
@@ -124,101 +117,43 @@ class Beliefs:
         return bool(self.contradicted.any())
 
     @cached_property
-    def corrections_hold(self) -> bool:
-        """Whether labels that the other answers alone would correct turn out wrong more often than right.
-
-        Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
-        whose answers are known. Groups that differ are evidence of their own, which answers must not deny.
-        """
-        told = self.contradicted[self.calibration.corrected(self.posterior.left_out()) > 0.5]
-        lead = 2 * int(told.sum()) - len(told)
-        return lead > 0 or (self.by_group and lead == 0)
-
-    @cached_property
     def labels(self) -> np.ndarray:
-        """Class numbers of the corrected labels, (n,); before any answer the given ones."""
-        if not len(self._start):
-            return self.data.codes
-        return read_classes(self.label_probability, self.data.codes, self.free)
-
-    def trained_with(self, rows: np.ndarray, belief: np.ndarray) -> np.ndarray:
-        """Class numbers that `rows` are trained with, (len(rows),), by the `belief` about them.
-
-        No more is done than answers support: as long as none contradicts a label, labels stay; rows that nobody was
-        asked about are corrected only where that would have been right on those that were (`corrections_hold`).
-        """
-        codes, free = self.data.codes[rows], self.free[rows]
-        if not self.speaks:
-            return codes
-        read = read_classes(belief, codes, free)
-        return read if self.corrections_hold else np.where(free, codes, read)
-
-    def misread(self, rows: np.ndarray) -> np.ndarray:
-        """P(the label that a row is trained with is wrong) of `rows` in ascending order, (len(rows),)."""
-        belief = self.of(rows)
-        return 1.0 - belief[np.arange(len(rows)), self.trained_with(rows, belief)]
-
-
-def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """The class that is more likely than all others, (n,); but no class loses rows beyond its expected number.
-
-    Where most of a class is a little more likely wrong than right, reading row by row would lose all of it. As many of
-    its given labels stay as the beliefs add up to, the likeliest first.
-
-    Parameters
-    ----------
-    belief : ndarray of shape (n, M)
-        P(true class).
-    codes : int ndarray of shape (n,)
-        Given labels as class numbers.
-    free : bool ndarray of shape (n,)
-        Rows that nobody has answered.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.review.beliefs import read_classes
-    >>> belief = np.array([[0.9, 0.1], [0.9, 0.1], [0.55, 0.45], [0.6, 0.4]])
-    >>> read_classes(belief, np.array([0, 0, 1, 1]), np.ones(4, dtype=bool))
-    array([0, 0, 1, 0])
-    """
-    best = belief.argmax(axis=1)
-    read = np.where(belief[np.arange(len(best)), best] > 0.5, best, codes)
-    may_stay = free & (read != codes)
-    for c in np.unique(codes[may_stay]):
-        short = int(belief[:, c].sum()) - int((read == c).sum())
-        rows = np.flatnonzero(may_stay & (codes == c))
-        read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
-    # one class is nothing to learn from: rows that nobody has answered stay as given then
-    return read if len(np.unique(read)) > 1 else np.where(free, codes, read)
+        """Class numbers of the corrected labels, (n,): the likeliest class, once an answer speaks against a label."""
+        read = self.label_probability.argmax(axis=1)
+        # one class is nothing to learn from: rows that nobody has answered stay as given then, too
+        if self.speaks and len(np.unique(read)) > 1:
+            return read
+        return np.where(self.free, self.data.codes, read)
 
 
 def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
     """Each reviewer's error rate: averaged over "all mean well", "this one guesses" and "this one lies".
 
-    Two reviewers who contradict each other leave two such readings. Neither is chosen: each counts as far as it
-    explains the answers, and as long as both do, what the two disagree on says nothing. A liar's answers are told by
-    reading them backwards, but never used so: they count as none.
+    Two reviewers who contradict each other leave two such readings: the two who err most are doubted in turn. Neither
+    is chosen: each counts as far as it explains the answers, and as long as both do, what the two disagree on says
+    nothing. A liar's answers are told by reading them backwards, but never used so: they count as none.
     """
-    start = dict(answers.errors)
-    if len(start) < 2:
-        return start
-    readings: list[tuple[str | None, float]] = [(None, 0.0)]
-    if len(start) <= _SUSPECTS:
-        readings += [(name, rate) for name in start for rate in (answers.guessing, 1 - USUAL)]
-    rates, log = [], []
-    for suspect, rate in readings:
-        read = answers if suspect is None else answers.with_errors({**start, suspect: rate})
-        posterior = _posterior(data, read)
-        # P(true class) of the answered rows, no answer taken for certain
-        belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
-        learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
-        rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
-        prior = 1 - SUSPECT if suspect is None else SUSPECT / len(readings[1:])
-        log.append(posterior.evidence + np.log(prior))
+    if len(answers.errors) < 2:
+        return dict(answers.errors)
+    evidence, mean_well = _read_with(data, answers, answers.errors)
+    log, rates = [evidence + np.log(1 - USUAL)], [mean_well]
+    for suspect in sorted(mean_well, key=lambda name: mean_well[name])[-2:]:
+        for rate in (answers.guessing, 1 - USUAL):
+            evidence, learned = _read_with(data, answers, {**answers.errors, suspect: rate})
+            log.append(evidence + np.log(USUAL / 4))
+            rates.append({**learned, suspect: answers.guessing})
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()
-    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in start}
+    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in mean_well}
+
+
+def _read_with(data: ReviewData, answers: Answers, errors: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """Log evidence of the answers if reviewers err as `errors` says, and the rates that they show then."""
+    read = answers.with_errors(errors)
+    posterior = _posterior(data, read)
+    # P(true class) of the answered rows, no answer taken for certain
+    belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
+    return posterior.evidence, read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
 
 
 def _evidence(data: ReviewData, answers: Answers) -> Evidence:
@@ -232,7 +167,8 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
     right, wrong = table[each, codes], (table * others).sum(axis=1)
     said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
     trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)
-    trusted = trusted[:: max(1, -(-len(trusted) // SAMPLE))]  # not the first ones: rows may be sorted
+    # not the first ones: rows may be sorted
+    trusted = trusted[:: max(1, -(-len(trusted) // SAMPLE))]
     return Evidence(
         np.concatenate([at[said], trusted]),
         np.concatenate([right[said], np.ones(len(trusted))]),

@@ -16,10 +16,15 @@ from scipy.special import betaln, expit, logit, logsumexp
 from scipy.stats import norm
 
 from floral_learn.base import Shown
-from floral_learn.review.answers import USUAL
+from floral_learn.review.answers import ERROR_PRIOR, USUAL
 from floral_learn.review.expectation_propagation import sigmoid
-from floral_learn.review.rules import ERROR_PRIOR, MISFIT, NEGLIGIBLE, SPREAD, TAIL
+from floral_learn.review.posterior import NEGLIGIBLE, SPREAD
 
+# how often an interval may miss on each side, and names that mean nothing may pass for groups
+TAIL = 0.05
+# How much wider the share's interval is than the model's own, in log-odds: at 1 it held in 70 % of 46 cases after 10,
+# 20 and 50 answers, at 2.5 in 90 % of 48 on development sets and in 93 % of 116 on eight others, all in view; chosen
+MISFIT = 2.5
 NORMAL = float(norm.ppf(1 - TAIL))  # and in standard deviations
 _SHIFTS, _SLOPES = np.arange(-10.0, 10.1, 0.5), np.array([0.5, 1.0, 2.0, 4.0])
 
@@ -81,7 +86,8 @@ def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradi
         prior[slope == b] = -0.5 * ((_SHIFTS - np.interp(audited, shares, _SHIFTS)) / SPREAD) ** 2
     prior -= logsumexp(prior)
     chance = sigmoid(shift[:, None] + slope[:, None] * _logit(foretold))
-    seen = np.clip(chance * (1 - USUAL) + (1 - chance) * USUAL, 1e-9, 1 - 1e-9)  # P(the answer contradicts)
+    # P(the answer contradicts)
+    seen = np.clip(chance * (1 - USUAL) + (1 - chance) * USUAL, 1e-9, 1 - 1e-9)
     log = np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior
     total = logsumexp(log)
     a, b = ERROR_PRIOR

@@ -107,7 +107,8 @@ def _marginals(
     m = K.shape[1]
     root = np.sqrt(precision)
     factor = np.linalg.cholesky(np.eye(m) + root[:, :, None] * K * root[:, None, :])
-    inverse = np.array([dtrtri(one, lower=1)[0] for one in factor])  # numpy would factorise the triangles again
+    # numpy would factorise the triangles again
+    inverse = np.array([dtrtri(one, lower=1)[0] for one in factor])
     half = root[:, :, None] * inverse.transpose(0, 2, 1)
     seen = np.matmul(K, half)
     variance = np.einsum("cmm->cm", K) - np.einsum("cmn,cmn->cm", seen, seen)

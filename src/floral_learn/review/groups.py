@@ -2,8 +2,8 @@
 
 Each group has an own effect on the log-odds that its labels are wrong. Its labels speak through held-out class
 probabilities (a group whose labels fit the rows worse than is usual errs more), answers speak for themselves. Effects
-count only where groups that differ explain all of this at least `CLEAR` times better than groups that are alike: names
-that mean nothing reach that at most once in `CLEAR` reviews, however many answers come (Ville's inequality), and until
+count only where groups that differ explain all of this at least twenty times better than groups that are alike: names
+that mean nothing reach that at most once in twenty reviews, however many answers come (Ville's inequality), and until
 then the review is the one without groups.
 """
 
@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from floral_learn.review.posterior import Evidence
-from floral_learn.review.rules import SPREAD
+from floral_learn.review.calibration import TAIL
+from floral_learn.review.posterior import SPREAD, Evidence
 
-CLEAR = 20.0  # Bayes factor from which groups count
 _EFFECTS = np.arange(-3.0, 6.5, 0.5)  # log-odds; an author who always lies adds about six
 
 
@@ -64,7 +63,7 @@ def group_shift(
     by_group = np.zeros((groups.max() + 1, len(_EFFECTS)))
     np.add.at(by_group, groups, log)
     alike = by_group.sum(axis=0) + prior  # one effect for all
-    if logsumexp(by_group + prior, axis=1).sum() - logsumexp(alike) < np.log(CLEAR):
+    if logsumexp(by_group + prior, axis=1).sum() - logsumexp(alike) < -np.log(TAIL):
         return None
     others = prior + by_group[groups] - log  # a label does not speak about itself twice
     share = np.exp(others - logsumexp(others, axis=1, keepdims=True))

@@ -9,17 +9,17 @@ so the true W is lost at any time with probability at most alpha, however and wh
 from __future__ import annotations
 
 import secrets
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
-from scipy.stats import beta
 
 from floral_learn.base import Shown
 
-_PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+# wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+_PRIOR = (0.5, 1.5)
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,36 +67,14 @@ class Guarantee(Shown):
         return words if self.valid else words + "; void against an attacker who knows the seed"
 
 
-@dataclass(frozen=True, repr=False)
-class Accuracy(Shown):
-    """The share of right predictions on `checked` rows kept out of training: `estimate`, and an interval around it."""
-
-    estimate: float
-    low: float
-    high: float
-    checked: int
-
-    def _facts(self) -> dict[str, str]:
-        interval = f"{self.low:.3f} to {self.high:.3f}"
-        return {
-            "accuracy": f"{self.estimate:.3f}",
-            "interval": interval,
-            "rows": f"{self.checked:,} kept out of training",
-        }
-
-    def __float__(self) -> float:
-        return self.estimate
-
-    def __str__(self) -> str:
-        return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%}, {self.checked} rows)"
-
-
 def random_order(n: int, seed: int | None, before: np.ndarray) -> np.ndarray:
     """A uniformly random order of n rows, by the system's entropy where `seed` is None.
 
     Rows that have an order already (`before`, the first rows) keep it among themselves, and the others fall in between
     at random: as if the order had been drawn for all of them at once.
     """
+    if not np.array_equal(np.sort(before), np.arange(len(before))):
+        raise ValueError("the order of rows must hold every row once")
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     order = rng.permutation(n)
     order[order < len(before)] = before
@@ -116,16 +94,6 @@ def answered_start(order: Iterable[int], known: Container[int]) -> list[int]:
 def is_drawn(number: int, share: float) -> bool:
     """Whether question `number`, from 0, comes from the random order: evenly spread, `share` of all do."""
     return int((number + 1) * share) > int(number * share)
-
-
-def counted_accuracy(hits: Sequence[bool | None], confidence: float) -> Accuracy:
-    """Clopper and Pearson's interval for the share of hits; None is a miss in the lower end and a hit in the upper."""
-    n, sure, maybe = len(hits), sum(h is True for h in hits), sum(h is None for h in hits)
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, sure, n - sure + 1)) if sure else 0.0
-    most = sure + maybe
-    high = float(beta.ppf(1 - tail, most + 1, n - most)) if most < n else 1.0
-    return Accuracy(sure / max(1, n - maybe), low, high, n)
 
 
 def wrong_bounds(total: int, wrong: np.ndarray, alpha: float, unsure: np.ndarray | None = None) -> tuple[int, int]:

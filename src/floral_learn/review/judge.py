@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from floral_learn.crowd import Votes, read_votes
+from floral_learn.review.calibration import TAIL
 
-ALPHA = 0.05  # every interval misses in at most this share of reviews
-HORIZON = 50  # answers at which intervals are made to be narrow: what a person gives in an hour
+# answers at which intervals (of 1 - TAIL) are made to be narrow: what a person gives in an hour
+HORIZON = 50
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class JudgeReport:
     agreement: list[dict[str, Any]]  # judge, agreement, kappa: beyond chance (Cohen, 1960)
     totals: list[dict[str, Any]]  # judge, class, given, corrected, low, high
     disagreements: list[Any]  # rows on which judges disagree, those without an answer first
-    best: Any  # the judge whose error rate is lowest, where all others are worse beyond doubt; else None
+    # the judge whose error rate is lowest, where all others are worse beyond doubt; else None
+    best: Any
     width: float  # of the widest interval of an error rate
     width_after: float  # what it will be after as many answers again, about
     notes: list[str]
@@ -90,7 +92,8 @@ class JudgeReview:
         self, answers: Any, *, classes: Any = None, missing: Any = None, prompt: Any = None, random_state: int = 0
     ) -> None:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*all of these votes are blank")  # refused below
+            # refused below
+            warnings.filterwarnings("ignore", message=".*all of these votes are blank")
             votes = read_votes(answers, classes=classes, missing=missing)
         n, judges, k = votes.shape
         if k < 2:
@@ -102,7 +105,8 @@ class JudgeReview:
         self.said[votes.item, votes.annotator] = votes.label
         self.random_state, self.prompt = int(random_state), _digest(prompt)
         self.drawn: list[int] = []  # row numbers, in the order of the draws
-        self.given: dict[int, int | None] = {}  # row number -> class number; None where a person cannot tell
+        # row number -> class number; None where a person cannot tell
+        self.given: dict[int, int | None] = {}
         self._place = {name: row for row, name in enumerate(votes.items.tolist())}
 
     @property
@@ -199,7 +203,8 @@ class JudgeReview:
             if domain[row]:
                 code = self.given[row]
                 share = None if code is None else (value(row, code) - low) / (high - low)
-                lower.append(0.0 if share is None else share)  # who cannot tell is counted against either side
+                # who cannot tell is counted against either side
+                lower.append(0.0 if share is None else share)
                 upper.append(1.0 if share is None else share)
                 chance.append(weight[row] / weight.sum())
                 weight[row] = 0.0
@@ -263,8 +268,8 @@ def bet(lower: np.ndarray, upper: np.ndarray, chance: np.ndarray, n: int, points
 
 
 def _ruled_out(values: np.ndarray, chance: np.ndarray, n: int, grid: np.ndarray) -> np.ndarray:
-    """Which means `grid` are too small for the `values` drawn, at level ALPHA / 2."""
-    goal = np.log(2 / ALPHA)
+    """Which means `grid` are too small for the `values` drawn, at level TAIL / 2."""
+    goal = np.log(2 / TAIL)
     log, ruled, seen = np.zeros(len(grid)), np.zeros(len(grid), dtype=bool), 0.0
     paid = values / (n * chance)
     for t, pay in enumerate(paid):

@@ -8,35 +8,33 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from floral_learn.base import Shown
-from floral_learn.review import saving
-from floral_learn.review.answers import Answer, Answers, checked_answers
+from floral_learn.base import ModelFileError, Shown
+from floral_learn.base.files import MOST_BYTES, write_atomically
+from floral_learn.base.models import archive_bytes, read_archive
+from floral_learn.review.answers import Answer, Answers, checked_answers, read_log
 from floral_learn.review.beliefs import Beliefs
 from floral_learn.review.calibration import Expected, WrongShare, widened
 from floral_learn.review.guarantee import (
-    Accuracy,
     Guarantee,
     answered_start,
-    counted_accuracy,
     is_drawn,
     random_order,
     spent_on,
     wrong_bounds,
 )
 from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like
-from floral_learn.review.rows import is_integer
-from floral_learn.review.rules import FIRST_ANSWERS
-from floral_learn.review.table import ReviewTable, prepare
+from floral_learn.review.table import ReviewTable, is_integer, prepare
 from floral_learn.review.training import (
     checked_model,
-    fit_or_constant,
     fit_reviewed,
     reviewed_frame,
     training_frame,
     training_set,
 )
+
+# before which nobody is told to stop, and the share is hardly more than what the audit said
+FIRST_ANSWERS = 20
 
 
 class LabelReview(Shown):
@@ -80,7 +78,7 @@ class LabelReview(Shown):
     classes, given, trusted : ndarrays of shape (M,), (n,) and (n,)
         The labels that can be true, the given labels, and which of them are known to be right.
     labels : ndarray of shape (n,)
-        The corrected labels; before any answer the given ones.
+        The corrected labels: the likeliest class; the given ones as long as no answer contradicts one.
     label_probability, wrong_probability : ndarrays of shape (n, M) and (n,)
         P(true class), and P(the given label is wrong), for every row.
     wrong_share : WrongShare
@@ -133,14 +131,10 @@ class LabelReview(Shown):
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
         secret: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
-            raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
-        self.random_share = float(random_share)
-        self.random_state = _seed_from(random_state)
+        self.random_share, self.random_state = _checked_share(random_share), _seed_from(random_state)
         self._seed = secrets.randbits(63) if self.random_state is None else self.random_state
         self._log: list[Answer] = []
-        self._turn = self._appends = 0
-        self._order = np.zeros(0, dtype=np.intp)
+        self._appends, self._order = 0, np.zeros(0, dtype=np.intp)
         if secret is not None:
             self.random_state, self._seed = secret["random_state"], secret["seed"]
             self._order = np.array(secret["order"], dtype=np.intp)
@@ -178,12 +172,12 @@ class LabelReview(Shown):
         """About how many other rows an answer about `row` tells, too."""
         return rows_like(self.beliefs.posterior, row, self._data.pool)
 
-    def nearest(self, row: int, n: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, row: int, n: int = 5, *, nearer: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
         """The `n` rows most like `row` by all columns, nearest first, and whether each is nearly the same.
 
-        Nearly the same are rows within a tenth of the typical distance to the nearest one: one answer may do for them.
+        Nearly the same are rows within `nearer` of the typical distance to the nearest one: one answer may do for them.
         """
-        return self.table.likeness.nearest(row, n)
+        return self.table.likeness.nearest(row, n, nearer)
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer", along: Any = ()) -> None:
         """Take in the true labels of `rows`.
@@ -210,12 +204,13 @@ class LabelReview(Shown):
         every, _ = checked_answers(every, [None] * len(every), len(self.given), self.classes)
         if len(every) > len(numbers) > 1:
             raise ValueError(f"along names rows that are like the one of rows, which has {len(numbers)}")
-        self._turn += 1
+        turn = self._log[-1].turn + 1 if self._log else 1
         reached = set(self._drawn({*self._answers.rows.tolist(), *numbers}))
         self._log += [
-            Answer(row, code, reviewer, self._turn, row in reached) for row, code in zip(numbers, codes, strict=True)
+            Answer(row, code, reviewer, turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
-        self._log += [Answer(row, codes[0], reviewer, self._turn, False, numbers[0]) for row in every[len(numbers) :]]
+        # never drawn: whoever made these rows look alike could have known which one would be looked at
+        self._log += [Answer(row, codes[0], reviewer, turn, False, numbers[0]) for row in every[len(numbers) :]]
         self._forget()
 
     def undo(self) -> list[int]:
@@ -347,10 +342,9 @@ class LabelReview(Shown):
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A clone of `estimator` fitted on the labels as they are now.
 
-        As long as no answer contradicts a label, it is the plain fit. Then answers are put in, and rows nobody answered
-        are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
-        and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
-        has its default becomes the expected share of wrong labels among those trained on, where that is less.
+        As long as no answer contradicts a label, it is the plain fit. Answered and trusted rows are ``trusted`` where
+        fit takes that; a FLORAL ``budget`` that still has its default becomes the expected share of wrong labels among
+        those trained on, where that is less.
 
         Parameters
         ----------
@@ -359,44 +353,12 @@ class LabelReview(Shown):
         weighted : bool, default=True
             Whether rows in doubt weigh less, where fit takes ``sample_weight``: the weights of `training`.
         """
-        if weighted not in (True, False):
-            raise ValueError(f"weighted={weighted!r} must be True or False")
         checked_model(estimator, "estimator")
         codes = np.unique(training_set(self.beliefs)[0])
         if len(codes) < 2:
             words = f"every label is read as {self.classes[codes[0]]!s}"
             raise ValueError(f"training needs two classes, and {words}; answer other rows first")
         return fit_reviewed(estimator, self.table, self.beliefs, weighted=weighted)
-
-    def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
-        """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
-
-        With ``reviewed=False``, for the same model trained on the labels as given.
-
-        The answered rows at the start of the random order are a random sample. Five clones are trained, each without a
-        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a
-        miss below and as a hit above. Exact for one look (Clopper and Pearson). Which other rows were asked may still
-        depend on these answers.
-        """
-        _check_confidence(confidence)
-        checked_model(estimator, "estimator")
-        answers, given = self.answers, self.table.rows
-        drawn = [row for row in self._drawn(self._answers.rows.tolist()) if row in answers]
-        if not drawn:
-            raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least ten")
-        parts = min(5, len(drawn))
-        hits: list[bool | None] = []
-        for rows in (drawn[k::parts] for k in range(parts)):
-            train = np.setdiff1d(np.arange(len(self.given)), rows)
-            if reviewed:
-                log = [a for a in self._log if not {a.row, a.along} & set(rows)]
-                blind = Beliefs(self._data, Answers.from_log(log, len(self.classes)))
-                model = fit_reviewed(estimator, self.table, blind, train)
-            else:
-                model = fit_or_constant(clone(estimator), given.take(train), self.given[train])
-            told = [answers[row] for row in rows]
-            hits += [None if t is None else bool(g == t) for g, t in zip(model.predict(given.take(rows)), told)]
-        return counted_accuracy(hits, confidence)
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places.
@@ -408,18 +370,26 @@ class LabelReview(Shown):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the review, with its rows and the secret order, to a skops file: whole or not at all."""
-        saving.write(path, self.state())
+        write_atomically(path, archive_bytes("review", self.state()))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
-        return saving.read(path, cls._from_state, max_bytes)
+        state = read_archive(path, "review", max_bytes=max_bytes)
+        try:
+            return cls._from_state(state)
+        except KeyError as error:
+            raise ModelFileError(f"{path} is damaged: it has no {error.args[0]}") from error
+        except MemoryError as error:
+            raise ModelFileError(f"{path} needs more memory than there is") from error
+        except Exception as error:  # what no review would have taken
+            raise ModelFileError(f"{path} is damaged: {error}") from error
 
     def state(self) -> dict[str, Any]:
         """What `save` writes: arrays and plain values."""
         log = [[a.row, a.code, a.reviewer, a.turn, a.drawn, a.along] for a in self._log]
         own = {"random_share": self.random_share, "random_state": self.random_state}
-        counts = {"seed": self._seed, "turn": self._turn, "appends": self._appends, "order": self._order}
+        counts = {"seed": self._seed, "appends": self._appends, "order": self._order}
         return {**self.table.state(), **own, **counts, "log": log}
 
     @property
@@ -450,11 +420,11 @@ class LabelReview(Shown):
         """The best rows to ask about, at least ten and at least n if the pool has as many."""
         if self._ranking is None or len(self._ranking.rows) < n:
             beliefs, pool = self.beliefs, self._data.pool
-            misread = np.zeros(len(self.given))
-            misread[pool] = beliefs.misread(pool)
+            unsure = np.zeros(len(self.given))
+            unsure[pool] = 1 - beliefs.of(pool).max(axis=1)
             free, rng = pool[beliefs.free[pool]], np.random.default_rng([self._seed, len(self._log)])
             n = max(n, 10)
-            self._ranking = rank_questions(beliefs.posterior, free, pool, misread, self.table.weight, n, rng)
+            self._ranking = rank_questions(beliefs.posterior, free, pool, unsure, self.table.weight, n, rng)
         return self._ranking
 
     def _facts(self) -> dict[str, str]:
@@ -470,14 +440,21 @@ class LabelReview(Shown):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> LabelReview:
-        review = cls.__new__(cls)
-        review.random_share, review.random_state = state["random_share"], state["random_state"]
-        review._seed = state["seed"]
-        review._turn, review._appends = state["turn"], state["appends"]
-        review._log = [Answer(*entry) for entry in state["log"]]
-        review._order = state["order"]  # of as many rows: setting up keeps it
-        review._set_up(ReviewTable.from_state(state))
+        review, table = cls.__new__(cls), ReviewTable.from_state(state)
+        review.random_share = _checked_share(state["random_share"])
+        review.random_state, review._seed = _seed_from(state["random_state"]), int(state["seed"])
+        review._appends, review._order = int(state["appends"]), state["order"].astype(np.intp)
+        review._log = read_log(state["log"], len(table.given), len(table.classes))
+        if len(review._order) != len(table.given):
+            raise ValueError("the order of rows is not of these rows")
+        review._set_up(table)  # which keeps the order
         return review
+
+
+def _checked_share(random_share: Any) -> float:
+    if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
+        raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
+    return float(random_share)
 
 
 def _seed_from(random_state: Any) -> int | None:

@@ -9,8 +9,7 @@ import numpy as np
 
 from floral_learn.review.calibration import NORMAL, Expected
 from floral_learn.review.expectation_propagation import averaged_sigmoid
-from floral_learn.review.posterior import Moments, Posterior, wrong_chance
-from floral_learn.review.rules import NEGLIGIBLE, SAMPLE
+from floral_learn.review.posterior import NEGLIGIBLE, SAMPLE, Moments, Posterior, wrong_chance
 
 POOL = 10 * SAMPLE  # rows among which questions are sought
 
@@ -86,22 +85,22 @@ def rank_questions(
     posterior: Posterior,
     free: np.ndarray,
     pool: np.ndarray,
-    misread: np.ndarray,
+    unsure: np.ndarray,
     weight: np.ndarray,
     n: int,
     rng: np.random.Generator,
 ) -> Ranking:
     """At most `n` of the rows `free` (of the `pool`), best first.
 
-    An answer sets its own row right with the probability `misread` (n,) that its label is wrong as a model would be
-    trained on it. What it settles elsewhere counts by the probability that labels were flipped in regions. Rows count
-    by their `weight` (n,).
+    An answer sets its own row right with the probability `unsure` (n,) that the likeliest class is not the true one.
+    What it settles elsewhere counts by the probability that labels were flipped in regions. Rows count by their
+    `weight` (n,).
     """
     if not len(free):
         return Ranking(free, np.zeros(0), np.zeros(0), posterior.regions_chance)
-    doubted = free[np.argsort(-misread[free] * weight[free], kind="stable")[: SAMPLE // 4]]
+    doubted = free[np.argsort(-unsure[free] * weight[free], kind="stable")[: SAMPLE // 4]]
     some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
-    own, chance = misread[some] * weight[some], posterior.regions_chance
+    own, chance = unsure[some] * weight[some], posterior.regions_chance
     likely = posterior.only(np.flatnonzero(posterior.weights >= 10 * NEGLIGIBLE))
     candidates = likely.moments(some)
     references = likely.moments(subset(pool, 2 * SAMPLE, rng))

@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
 from floral_learn.base.alignment import index_of
 from floral_learn.base.rows import explain_refusal
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.rules import LEAST_WEIGHT
+from floral_learn.review.posterior import NEGLIGIBLE
 from floral_learn.review.table import ReviewTable
-
-_FEW_ANSWERS = 3.0  # answers with which doubt and the expected sizes of classes count half; chosen
-_IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
-_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 
 
 def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -26,42 +21,24 @@ def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     As long as no answer contradicts a label, labels count alike.
     """
-    belief, rows = beliefs.label_probability, np.arange(len(beliefs.data.codes))
-    codes = beliefs.trained_with(rows, belief)
+    belief, codes = beliefs.label_probability, beliefs.labels
     weights = np.ones(len(codes))
     if beliefs.speaks:
-        weights = training_weights(belief, codes, beliefs.data.codes, len(beliefs.answers))
-    return codes, weights, 1.0 - belief[rows, codes]
+        weights = training_weights(belief, codes)
+    return codes, weights, 1.0 - belief[np.arange(len(codes)), codes]
 
 
-def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, answers: int) -> np.ndarray:
-    """Weights of rows that are read as `read`: less in doubt, and each class as much as it is expected to have rows.
+def training_weights(belief: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """Weights (n,) of rows that are read as the classes `read` (n,), by P(true class) `belief` (n, M); 1 on average.
 
-    A class may be expected to be larger or smaller than the rows read as it, by labels that were flipped but cannot
-    be told apart. With few answers, most of the doubt about labels that stay is what was there before any answer: it
-    counts in part.
-
-    Parameters
-    ----------
-    belief : ndarray of shape (n, M)
-        P(true class).
-    read, codes : int ndarrays of shape (n,)
-        Class numbers that rows are trained with, and those that were given.
-    answers : int
-        Number of answers.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        1 per row on average.
+    Less in doubt, and each class as much as it is expected to have rows: it may be larger or smaller than the rows
+    read as it, by labels that were flipped but cannot be told apart.
     """
-    M, counts = belief.shape[1], answers / (answers + _FEW_ANSWERS)
-    certainty = np.clip(_IN_FULL * (2 * belief[np.arange(len(belief)), read] - 1), LEAST_WEIGHT, 1.0)
-    certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
-    total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
-    size = np.maximum(np.bincount(read, minlength=M), 1)
-    expected = np.clip(belief.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)
-    weights = certainty * (size * expected**counts / total)[read]
+    M = belief.shape[1]
+    guess = 1 / M
+    certainty = np.maximum((belief[np.arange(len(belief)), read] - guess) / (1 - guess), NEGLIGIBLE)
+    total = np.bincount(read, certainty, minlength=M)
+    weights = certainty * (belief.sum(axis=0) / np.maximum(total, NEGLIGIBLE))[read]
     return weights / weights.mean()
 
 
@@ -126,15 +103,9 @@ def fit_reviewed(
         extra[prefix + "sample_weight"] = (table.weight * weights if weighted else table.weight)[rows]
     if "trusted" in takes:
         extra[prefix + "trusted"] = beliefs.known[rows]
-    return fit_or_constant(model, table.rows.take(rows), table.classes[codes[rows]], **extra)
-
-
-def fit_or_constant(model: Any, X: Any, labels: np.ndarray, **extra: Any) -> Any:
-    """`model` fitted; where all labels are alike, as may be where rows are held out, a model that always says so."""
-    if len(np.unique(labels)) < 2:
-        return DummyClassifier(strategy="most_frequent").fit(np.zeros((len(labels), 1)), labels)
+    X = table.rows.take(rows)
     try:
-        return model.fit(X, labels, **extra)
+        return model.fit(X, table.classes[codes[rows]], **extra)
     except (ValueError, TypeError) as error:
         raise explain_refusal(error, X, model) from error
 

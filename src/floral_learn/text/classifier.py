@@ -21,6 +21,7 @@ from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
 from floral_learn.base.model_files import ModelFileError
 from floral_learn.base.validation import encode_labels
+from floral_learn.encoders.embedding import ItemRows
 from floral_learn.text.folder import NOTE, check_network, note_text, read_note, replaced_folder
 from floral_learn.text.network import TextNetwork, chosen_device, load_network, quiet, require_transformers
 from floral_learn.text.tokens import check_labels, check_texts, some_rows
@@ -28,16 +29,7 @@ from floral_learn.text.tokens import check_labels, check_texts, some_rows
 History = dict[str, list[float]]
 
 
-class TextRows:
-    """Mixin of estimators whose rows are texts, before scikit-learn's classes."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
-        return tags
-
-
-class TextClassifier(TextRows, ClassifierMixin, Estimator):
+class TextClassifier(ItemRows, ClassifierMixin, Estimator):
     """Fine-tune a transformer: texts in, labels out.
 
     Trained by transformers' Trainer with the paper's settings: AdamW, weight decay 0.01, a linear schedule without

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from floral_learn.base.cells import reason
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.text import minilm_folder
+from floral_learn.game.arrays import backend_for
 from floral_learn.text.tokens import Tokens, tokenize
 
 
@@ -66,18 +66,12 @@ def load_part(loader: Any, source: str, **options: Any) -> Any:
 
 
 def chosen_device(device: str | None) -> str:
-    """``"cpu"``, ``"cuda"`` or ``"cuda:1"``; None takes CUDA where torch sees it."""
+    """`device` as torch names it, if it is there; None takes CUDA where torch sees it."""
     import torch
 
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
-    known = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
-    if known is None:
-        raise ValueError(f"device={device!r} must be None, 'cpu', 'cuda' or one of several such as 'cuda:1'")
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if device != "cpu" and int(known[1] or 0) >= count:
-        raise ValueError(f"{device=} was asked for, but torch sees {count} CUDA devices")
-    return device
+    return str(backend_for(device).device)
 
 
 @dataclass(frozen=True)

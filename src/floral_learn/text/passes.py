@@ -53,11 +53,8 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
         leaves[:] = [vectors.detach().requires_grad_()]
         return leaves[0]
 
-    trained = [(p, p.requires_grad) for p in model.parameters()]
     norms, logits, batches = [], [], _batches(tokens, device, share=4)
     model.eval()
-    for parameter, _ in trained:
-        parameter.requires_grad_(False)
     # The network reads token numbers, not vectors: models that write text find the last token by them.
     hook = model.get_input_embeddings().register_forward_hook(as_leaf)
     try:
@@ -71,8 +68,6 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
                 logits.append(scores.detach().double())
     finally:
         hook.remove()
-        for parameter, needed in trained:
-            parameter.requires_grad_(needed)
     back = np.argsort(np.concatenate(batches))
     return torch.cat(norms).cpu().numpy()[back], torch.cat(logits).cpu().numpy()[back]
 
@@ -82,7 +77,8 @@ def _batches(tokens: Tokens, device: str, share: int = 1) -> list[np.ndarray]:
 
     Longest first: little padding, and the memory that the first batch takes is the most that will be needed.
     """
-    size = max(1, EMBED_TOKENS[torch.device(device).type] // share // max(int(tokens.lengths.max()), 1))
+    most = EMBED_TOKENS["cuda" if torch.device(device).type == "cuda" else "cpu"] // share
+    size = max(1, most // max(int(tokens.lengths.max()), 1))
     order = np.argsort(-tokens.lengths, kind="stable")
     return [order[start : start + size] for start in range(0, len(order), size)]
 

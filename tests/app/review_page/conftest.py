@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the review page needs the extra [cli]")
 
-from floral_learn.app.review_page.server import ReviewServer
-from floral_learn.app.review_page.session import ReviewSession
+from floral_learn.app.review_page import ReviewServer, ReviewSession
 from floral_learn.app.tables import read_table
 from floral_learn.base import TableEncoder
 

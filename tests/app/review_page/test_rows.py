@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn.app.review_page.shown_rows import ShownRows, image_type, inside
+from floral_learn.app.review_page import ShownRows
+from floral_learn.app.review_page.shown_rows import image_type, inside
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 

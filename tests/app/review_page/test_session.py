@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from floral_learn import LabelReview, load
+from floral_learn.app.review_page import ReviewSession, Turn, outputs
 from floral_learn.app.tables import read_table
+from floral_learn.base import TableEncoder
 
 
 def answer_some(client, truth, count, reviewer="ann"):
@@ -67,20 +69,6 @@ def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, part
     assert client.settled()["answers"] == 1
 
 
-def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, start):
-    client, truth = start(parts[0], tmp_path / "review", seed=0).client, parts[1]
-    assert "nothing is guaranteed" in client.settled()["known"]["guarantee"]["words"]
-    answer_some(client, truth, 24)
-    state = client.settled()
-    known = state["known"]
-    assert state["answers"] == 24
-    assert "by the model’s estimate" in known["estimate"]["under"]
-    assert "Whatever an attacker did" in known["guarantee"]["words"]
-    assert known["guarantee"]["checked"] >= 2, "one question in ten is drawn"
-    assert "Ten more answers" in known["ten"]["words"]
-    assert known["stop"]["now"] in (True, False)
-
-
 def test_two_reviewers_have_their_own_questions_and_disagreements_come_back(running, parts):
     client, truth = running.client, parts[1]
     ann, bob = client.get("question", "ann")["row"], client.get("question", "bob")["row"]
@@ -107,24 +95,7 @@ def test_two_reviewers_have_their_own_questions_and_disagreements_come_back(runn
     assert client.get("state")["disagreements"] == []
 
 
-def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
-    first = start(parts[0], tmp_path / "review")
-    rows = answer_some(first.client, parts[1], 9)
-    before = first.client.settled()["known"]
-    walk = first.session.review.secret["order"]
-    first.close()
-    again = start(parts[0], tmp_path / "review")
-    after = again.client.settled()
-    assert after["answers"] == 9
-    assert np.array_equal(again.session.review.secret["order"], walk), "a new order would void the guarantee"
-    assert after["known"]["guarantee"] == before["guarantee"]
-    assert again.client.get("question")["row"] not in rows
-
-
 def test_texts_are_there_again_after_a_restart(tmp_path):
-    from floral_learn.app.review_page.session import ReviewSession
-    from floral_learn.base import TableEncoder
-
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=80)
     words = np.array([["dull", "cold", "grim", "long"], ["fine", "warm", "kind", "wise"]])
@@ -148,7 +119,7 @@ def test_texts_are_there_again_after_a_restart(tmp_path):
 def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
     orders = []
     for name in ("one", "two"):
-        orders.append(opened(parts[0], tmp_path / name).review._order.tolist())
+        orders.append(opened(parts[0], tmp_path / name).review.secret["order"])
     assert orders[0] != orders[1]
 
 
@@ -205,6 +176,7 @@ def test_the_page_asks_what_python_would_ask_and_the_same_after_a_restart(parts,
             made.close()
             made = start(path, tmp_path / "review", seed=0)
             assert made.client.get("question")["row"] == row
+            assert made.session.review.secret == plain.secret, "a new order would void the guarantee"
         made.client.answer(row, str(truth[row]), f"answer number {number}")
         plain.answer([row], [truth[row]], reviewer="ann")
 
@@ -236,6 +208,47 @@ def test_an_earlier_answer_can_be_changed_and_rows_set_aside_or_left_out(parts, 
     decisions = pd.read_csv(session.out / "decisions.csv").set_index("row")
     assert (decisions.loc[out, "decision"], decisions.loc[out, "note"]) == ("unsure", "left out")
     assert aside not in decisions.index
+
+
+def test_what_is_said_of_a_row_holds_for_those_nearly_the_same_unless_it_is_put_off(tmp_path, opened):
+    rng = np.random.default_rng(0)
+    places = np.repeat(rng.normal(size=(20, 2)), 3, axis=0) + 1e-6 * rng.normal(size=(60, 2))
+    frame = pd.DataFrame(places, columns=["width", "height"]).assign(source="a", remark="x")
+    frame["quality"] = np.where(frame["width"] > 0, "good", "bad")
+    frame.to_csv(tmp_path / "thrice.csv", index=False)
+    work = opened(tmp_path / "thrice.csv", tmp_path / "review", seed=0)
+
+    def say(kind, reviewer="ann", label=None, row=None):
+        row = work.question(reviewer)["row"] if row is None else row
+        request = f"{kind} about {row} by {reviewer}"
+        return work.answer(reviewer=reviewer, request=request, row=row, kind=kind, label=label, seen=False).rows
+
+    assert [len(say(kind)) for kind in ("skip", "unsure", "out", "later")] == [1, 3, 3, 1]
+    ann, bob = work.question("ann"), work.question("bob")
+    assert not {ann["row"], *ann["along"]} & {bob["row"], *bob["along"]}, "nobody is shown what another has"
+    assert all(near["given"] is None for near in ann["nearest"] if near["row"] in ann["along"])
+    looked_at = ann["along"][0]
+    first = say("label", label="good")
+    work._shown["ann"] = Turn(looked_at)
+    say("label", label="bad", row=looked_at)
+    work.again(reviewer="ann", row=first[0])
+    assert set(say("unsure", row=first[0])) == set(first) - {looked_at}, "what somebody saw stays"
+    assert work.finish()["state"] == "written"
+    left_out = pd.read_csv(work.out / "training.csv").query("state == 'left out'")
+    assert (len(left_out), left_out["weight"].sum()) == (3, 0)
+    decisions = pd.read_csv(work.out / "decisions.csv").set_index("row")
+    assert decisions.loc[looked_at, "label"] == "bad"
+    assert decisions["note"].tolist().count(f"with row {first[0]}") == 1
+    assert len(decisions) == 9
+
+
+def test_the_last_row_is_for_everybody(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 11, 12], "source": list("aabb"), "remark": "x"})
+    frame["quality"] = ["good"] * 2 + ["bad"] * 2
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    answer_some(made.client, frame["quality"].to_numpy(), 3)
+    assert made.client.get("question", "ann")["row"] == made.client.get("question", "bob")["row"] >= 0
 
 
 def test_all_rows_answered_is_an_end(tmp_path, start):
@@ -320,13 +333,12 @@ def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_pa
     from typer.testing import CliRunner
 
     from floral_learn.app import make_app
-    from floral_learn.app.review_page.outputs import commands
     from floral_learn.datasets import sample_table
 
     monkeypatch.chdir(tmp_path)
     table, out = sample_table("parts.csv", n_rows=60), Path("review")
     options = {"text": (), "ids": "part", "groups": "worker", "drop": ["gold", "importance"], "text_encoder": "auto"}
-    to_copy = {one["about"]: one["command"].split()[1:] for one in commands(out, table, "quality", options)}
+    to_copy = {one["about"]: one["command"].split()[1:] for one in outputs.commands(out, table, "quality", options)}
     again = to_copy["Go on with this review later"]
     app, runner = make_app(), CliRunner()
     for _ in range(2):

@@ -1,29 +1,12 @@
 """Answers on disk: what was acknowledged is there, whatever happens to the process or the disk."""
 
-import random
 import sqlite3
-import subprocess
-import sys
-import time
 
 import pytest
 
-from floral_learn.app.review_page import store as store_module
-from floral_learn.app.review_page.store import AnswerStore, StoreError
+from floral_learn.app.review_page import AnswerStore, StoreError
 
 ABOUT = {"other contents of the table": "abc", "another label column": "y"}
-# Loaded by its path: the package around it would take seconds to import, and a hundred writers are started.
-WRITER = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("store", sys.argv[2])
-module = sys.modules["store"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-store = module.AnswerStore(sys.argv[1], about={"other contents of the table": "abc", "another label column": "y"})
-first = len(store.active())
-for number in range(first, first + 100_000):
-    said = store.add(request=f"request {number}", row=number, kind="label", label="yes", reviewer="ann")
-    print(said.row, flush=True)
-"""
 
 
 @pytest.fixture
@@ -112,37 +95,3 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     with pytest.raises(StoreError, match="not a database"):
         AnswerStore(tmp_path, about=ABOUT)
     assert (tmp_path / "answers.sqlite").read_bytes() == b"a letter to a friend" * 100
-
-
-def killed(folder, seed):
-    """Start a writer, kill it at a random moment, and return the rows that it said were stored."""
-    chance = random.Random(seed)
-    command = [sys.executable, "-c", WRITER, str(folder), store_module.__file__]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    told = [int(writer.stdout.readline())]
-    time.sleep(chance.uniform(0, 0.05))
-    writer.kill()
-    told += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
-    writer.wait()
-    return told
-
-
-def check_kills(folder, times):
-    told = []
-    for seed in range(times):
-        told += killed(folder, seed)
-        store = AnswerStore(folder, about=ABOUT)
-        rows = [answer.row for answer in store.active()]
-        store.close()
-        assert rows[: len(rows)] == list(range(len(rows)))
-        assert set(told) <= set(rows), "an acknowledged answer is lost"
-    assert len(told) > times
-
-
-def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
-    check_kills(tmp_path, 3)
-
-
-@pytest.mark.slow
-def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path):
-    check_kills(tmp_path, 100)

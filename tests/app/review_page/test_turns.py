@@ -1,7 +1,7 @@
 """Whose turn it is: disagreements once more, second opinions now and then, skipped rows later."""
 
-from floral_learn.app.review_page.asking import ROUND, Turn, disagreements, own_turn
-from floral_learn.app.review_page.store import StoredAnswer
+from floral_learn.app.review_page import StoredAnswer, Turn
+from floral_learn.app.review_page.asking import ROUND, disagreements, own_turn
 
 
 def said(*entries):

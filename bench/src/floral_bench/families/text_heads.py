@@ -22,7 +22,7 @@ from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.paper.influence import dual_influence, overlap, top_rows
+from floral_learn.paper.diagnosis import dual_influence, overlap, top_rows
 
 TRANSFORMER = "minilm"
 INFLUENCE, SHARE, POINTS = "influence", 0.25, 5

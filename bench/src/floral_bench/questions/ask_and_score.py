@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from floral_bench.questions.cells import MARKS, RANDOM, REVIEW
+from floral_bench.questions.cells import AUTHOR, CORRECTED, MARKS, NAMES, RANDOM, REVIEW, SUSPECTS, UNSURE
 from floral_bench.questions.peers import WEIGHTS, fixed_labels
-from floral_bench.questions.problems import ClassLostError, flipped, generator, split
+from floral_bench.questions.problems import AUTHORS, ClassLostError, flipped, generator, split
 from floral_bench.spec import Cell, CellResult
-from floral_learn import LabelReview
+from floral_learn import LabelReview, find_label_issues
 
 OTHER_MODELS: dict[str, Any] = {
     "forest": RandomForestClassifier(50, min_samples_leaf=2, random_state=0),
@@ -54,11 +54,16 @@ def _run(result: CellResult) -> None:
         result.add("accuracy", clone(model).fit(X, y).score(X_test, y_test), "clean", name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of small classes and of regressions that did not converge
-        if told["who"] in (REVIEW, RANDOM):
-            share: dict[str, Any] = {} if told["who"] == REVIEW else {"random_share": 1.0}
-            review = LabelReview(X, given, random_state=cell.seed, **share)
-            for count in answered(review, y, rng, told.get("wrong", 0) / 100):
-                _score_review(result, review, models, count, (X_test, y_test), float((given != y).mean()))
+        if told["who"] in CORRECTED:
+            share: dict[str, Any] = {} if told["who"] == REVIEW else {"random_share": float(told["who"] == RANDOM)}
+            names = np.random.default_rng(cell.seed).integers(AUTHORS, size=len(y))
+            groups = {AUTHOR: np.arange(len(y)) % AUTHORS, NAMES: names}.get(told.get("groups"))
+            review = LabelReview(X, given, random_state=cell.seed, groups=groups, **share)
+            choose = _chooser(told["who"], review, X, given)
+            for count in answered(review, y, rng, told.get("wrong", 0) / 100, choose):
+                _score_review(result, review, models, count, (X_test, y_test), given != y)
+                left = (review.labels != y).sum() / max(1, (given != y).sum())
+                result.add("left", float(left), str(count), next(iter(models)))
         else:
             weight = WEIGHTS[told["who"]]
             for count, labels in enumerate(fixed_labels(told["who"], X, y, given, cell.seed), 1):
@@ -70,6 +75,20 @@ def _run(result: CellResult) -> None:
                     return
 
 
+def _chooser(who: str, review: LabelReview, X: np.ndarray, given: np.ndarray) -> Callable[[int], np.ndarray]:
+    """What gives the next so many rows to ask about."""
+    if who in (REVIEW, RANDOM):
+        return review.ask
+    suspicion = find_label_issues(X, given, random_state=0).score if who == SUSPECTS else None
+
+    def choose(n: int) -> np.ndarray:
+        score = 1 - review.label_probability.max(axis=1) if who == UNSURE else suspicion.copy()
+        score[list(review.answers)] = -np.inf
+        return np.argsort(-score, kind="stable")[:n]
+
+    return choose
+
+
 def _answered_rows(who: str, labels: np.ndarray, given: np.ndarray, n: int, seed: int, count: int) -> np.ndarray:
     """Which rows were answered, where their weight matters: those of the random order."""
     asked = labels != given
@@ -79,24 +98,35 @@ def _answered_rows(who: str, labels: np.ndarray, given: np.ndarray, n: int, seed
 
 
 def _score_review(
-    result: CellResult, review: LabelReview, models: dict[str, Any], count: int, test: tuple[Any, Any], wrong: float
+    result: CellResult,
+    review: LabelReview,
+    models: dict[str, Any],
+    count: int,
+    test: tuple[Any, Any],
+    wrong: np.ndarray,
 ) -> None:
     for name, model in models.items():
         result.add("accuracy", review.train(clone(model)).score(*test), str(count), name)
     if PLAIN in models:
         result.add("accuracy", review.train(SVC(), weighted=False).score(*test), str(count), "unweighted")
-        share = review.wrong_share
+        share, truth = review.wrong_share, float(wrong.mean())
         if share.known:
-            inside = share.low - 1e-9 <= wrong <= share.high + 1e-9  # ends are rounded
+            inside = share.low - 1e-9 <= truth <= share.high + 1e-9  # ends are rounded
             result.add("covered", float(inside), str(count), PLAIN)
-            result.add("width", (share.high - share.low) / random_width(wrong, count), str(count), PLAIN)
+            result.add("width", (share.high - share.low) / random_width(truth, count), str(count), PLAIN)
 
 
-def answered(review: LabelReview, y: np.ndarray, rng: np.random.Generator, errors: float) -> Iterator[int]:
+def answered(
+    review: LabelReview,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    errors: float,
+    choose: Callable[[int], np.ndarray],
+) -> Iterator[int]:
     """Answer rows one by one up to ten, then by fives and by tens; yields each of MARKS when it is reached."""
     classes, count = np.unique(y), 0
     while count < max(MARKS):
-        rows = review.ask(1 if count < 10 else 5 if count < 20 else 10)
+        rows = choose(1 if count < 10 else 5 if count < 20 else 10)
         if not len(rows):
             return
         errs = rng.random(len(rows)) < errors

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from floral_bench.questions.ask_and_score import OTHER_MODELS, PLAIN
-from floral_bench.questions.cells import MARKS, REVIEW, WHO
-from floral_bench.questions.problems import GROUPS, KINDS, ROWS
+from floral_bench.questions.cells import AUTHOR, CORRECTED, MARKS, NAMES, REVIEW, WHO
+from floral_bench.questions.problems import GROUPED, GROUPS, KINDS, ROWS
 from floral_bench.reporting.results import cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
@@ -26,11 +26,19 @@ from floral_bench.store import Store
 TOOK = 0.02  # accuracy lost below which a case counts under harm
 DRAWS = 2000
 CASE = ["data", "kind", "level", "split", "rows"]
-KEY = ["group", *CASE, "who", "wrong", "model"]
+KEY = ["group", *CASE, "who", "wrong", "groups", "model"]
+NONE = "none"  # groups that a review was told of
 HEADS = [f"{mark} answers" for mark in MARKS]
 LOST = ((15, np.inf), (5, 15), (2, 5), (-np.inf, 2))  # points that wrong labels took
 SECONDS = (10, 30)  # per answer: a row of familiar columns, a text or picture to be looked at
-NUMBERS = ("accuracy", "given", "clean", "covered", "width")  # columns of the frame that are averaged over splits
+NUMBERS = (
+    "accuracy",
+    "given",
+    "clean",
+    "left",
+    "covered",
+    "width",
+)  # columns of the frame that are averaged over splits
 
 
 def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
@@ -40,7 +48,7 @@ def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
         told = dict(cell.method.params)
         where = {"group": GROUPS[cell.data.name], "data": cell.data.name, "level": cell.level, "split": cell.seed}
         where |= {"kind": cell.attack.name if cell.attack else "clean", "rows": dict(cell.data.params)["rows"]}
-        return where | {"who": told["who"], "wrong": told.get("wrong", 0)}
+        return where | {"who": told["who"], "wrong": told.get("wrong", 0), "groups": told.get("groups", NONE)}
 
     frame = cell_frame(cells, store, named).rename(columns={"config": "model"})
     frame = frame[frame["metric"] != "left_out"]
@@ -54,12 +62,17 @@ def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
     asked = frame[~frame["statistic"].isin(["given", "clean"])]
     wide = asked.pivot(index=["key", *KEY, "statistic"], columns="metric", values="value").reset_index()
     found = wide.merge(base[["key", "model", "given", "clean"]], on=["key", "model"])
-    return found.assign(answers=found["statistic"].astype(int)).reindex(columns=names).sort_values(names[:-5])
+    return (
+        found.assign(answers=found["statistic"].astype(int)).reindex(columns=names).sort_values(names[: -len(NUMBERS)])
+    )
 
 
-def wide_frame(frame: pd.DataFrame, who: str = REVIEW, model: str = PLAIN, wrong: int = 0) -> pd.DataFrame:
+def wide_frame(
+    frame: pd.DataFrame, who: str = REVIEW, model: str = PLAIN, wrong: int = 0, groups: str = NONE
+) -> pd.DataFrame:
     """A line per case: accuracy on given and on clean labels, and after each number of answers."""
     part = frame[(frame["who"] == who) & (frame["model"] == model) & (frame["wrong"] == wrong)]
+    part = part[part["groups"] == groups]
     index = ["group", *CASE, "given", "clean"]
     return part.pivot_table(index=index, columns="answers", values="accuracy").reindex(columns=MARKS).reset_index()
 
@@ -96,15 +109,48 @@ def shares(wide: pd.DataFrame) -> list[str]:
 
 def peers_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Everybody who chooses rows, on the cases at 30 % that all of them have."""
-    every = {who: wide_frame(frame[(frame["level"] == 30) & (frame["rows"] == ROWS)], who) for who in WHO}
+    lines = [[who, len(part), *shares(part)] for who, part in _on_the_same(frame, WHO).items() if len(part)]
+    return pd.DataFrame(lines, columns=["who chooses the rows", "cases", *HEADS])
+
+
+def _on_the_same(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """A wide frame for each who chooses rows, of the cases at 30 % that all of them have and that cost something."""
+    every = {who: wide_frame(frame[(frame["level"] == 30) & (frame["rows"] == ROWS)], who) for who in names}
     every = {who: wide for who, wide in every.items() if len(wide)}
     both = set.intersection(*(set(map(tuple, wide[CASE].to_numpy())) for wide in every.values())) if every else set()
+    return {who: hurt(wide[[tuple(case) in both for case in wide[CASE].to_numpy()]]) for who, wide in every.items()}
+
+
+def kinds_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Who chooses the rows behind one and the same correction, by kind of flips, and wrong labels left, of 1."""
+    kinds = [kind for kind, level in KINDS if level == 30]
     lines = []
-    for who, wide in every.items():
-        part = hurt(wide[[tuple(case) in both for case in wide[CASE].to_numpy()]])
-        if len(part):
-            lines.append([who, len(part), *shares(part)])
-    return pd.DataFrame(lines, columns=["who chooses the rows", "cases", *HEADS])
+    for who, wide in _on_the_same(frame, CORRECTED).items():
+        parts = [wide[wide["kind"] == kind] for kind in kinds]
+        back = [" / ".join(f"{100 * v:.0f}" for v in recovered(part)) if len(part) else "" for part in parts]
+        part = frame[(frame["who"] == who) & (frame["model"] == PLAIN) & (frame["wrong"] == 0)]
+        part = part.merge(wide[CASE], on=CASE)
+        left = part[part["groups"] == NONE].groupby("answers")["left"].mean().reindex(MARKS)
+        lines.append([who, len(wide), *back, " / ".join(f"{v:.2f}" for v in left)])
+    return pd.DataFrame(lines, columns=["who chooses the rows", "cases", *kinds, "wrong labels left"])
+
+
+def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Wrong labels left, of 1, in reviews that are told who wrote each label, names that mean nothing, or neither."""
+    part = frame[(frame["who"] == REVIEW) & (frame["model"] == PLAIN) & (frame["wrong"] == 0) & (frame["rows"] == ROWS)]
+    lines = []
+    for kind, level in KINDS:
+        cases = part[(part["kind"] == kind) & (part["level"] == level)]
+        told = cases[cases["groups"] != NONE]
+        if kind in GROUPED and len(told):
+            cases = cases.merge(told[CASE].drop_duplicates(), on=CASE)
+            left = cases.pivot_table(index="groups", columns="answers", values="left")
+            left = left.reindex((NONE, AUTHOR, NAMES)).reindex(columns=MARKS)
+            texts = [" / ".join(f"{v:.2f}" for v in line) for line in left.to_numpy()]
+            lines.append([f"{kind}, {level:g} %", len(cases[CASE].drop_duplicates()), *texts])
+    return pd.DataFrame(
+        lines, columns=["wrong labels", "cases", "no groups", "groups: the author", "groups: five names"]
+    )
 
 
 def parts_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,6 +191,7 @@ def harm_table(frame: pd.DataFrame) -> pd.DataFrame:
 def coverage_table(frame: pd.DataFrame) -> pd.DataFrame:
     """How often the 90 % interval of `wrong_share` holds, and its width over that of as many random answers."""
     part = frame[(frame["who"] == REVIEW) & (frame["rows"] == ROWS) & frame["covered"].notna()]
+    part = part[part["groups"] == NONE]
     lines = []
     for (wrong, answers), cases in part.groupby(["wrong", "answers"]):
         by_kind = cases.groupby("kind")["covered"].mean().reindex(dict.fromkeys(kind for kind, _ in KINDS))
@@ -189,12 +236,13 @@ def cost_table(frame: pd.DataFrame) -> pd.DataFrame:
 def card_text(frame: pd.DataFrame) -> str:
     """The tables as Markdown."""
     parts = {
-        "Who chooses the rows": peers_table(frame),
+        "Who chooses the rows, by kind of flips": kinds_table(frame),
+        "Beside peers": peers_table(frame),
         "The review by data and flips": parts_table(frame),
         "Harm, and other models": harm_table(frame),
         "The interval of the share of wrong labels": coverage_table(frame),
+        "Groups": groups_table(frame),
         "Wrong answers, and more rows": others_table(frame),
-        "Minutes": cost_table(frame),
     }
     shown = [f"## {title}\n\n{markdown(table).strip()}\n" for title, table in parts.items() if len(table)]
     return "\n".join(shown)

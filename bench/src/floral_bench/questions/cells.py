@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from floral_bench.questions.peers import WEIGHTS
-from floral_bench.questions.problems import DEVELOPMENT, GROUPS, KINDS, QUICK, REPORT, ROWS
+from floral_bench.questions.problems import DEVELOPMENT, GROUPED, GROUPS, KINDS, QUICK, REPORT, ROWS
 from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
 
-REVIEW, RANDOM = "review", "random-corrected"  # the review, and its correction behind rows drawn at random
-WHO = (REVIEW, RANDOM, *WEIGHTS)
+# the review, and its correction behind other rows: at random, the audit's top suspects, where it is least sure
+REVIEW, RANDOM, SUSPECTS, UNSURE = "review", "random-corrected", "suspects-corrected", "least-sure-corrected"
+CORRECTED = (REVIEW, RANDOM, SUSPECTS, UNSURE)
+WHO = (*CORRECTED, *WEIGHTS)
+AUTHOR, NAMES = "author", "names"  # groups that a review is told of: who wrote each label, and names that mean nothing
 MARKS = (10, 20, 50, 100)
 SPLITS = 5
 NARROW = ("magic04", "htru2", "banknote", "letters")  # on which other models than SVC are trained, too
@@ -18,7 +21,7 @@ LARGE = ("a9a", "magic04")  # on which more rows are reviewed
 MORE_ROWS, WRONG = (2000, 8000), (5, 10)  # training rows; percent of the answers
 # Changed whenever the review's own numbers change, so that a store does not mix two versions. A golden cell that
 # changes while this does not fails a test (tests/bench/golden_cells.py).
-VERSION = 15
+VERSION = 16
 
 
 def question_cells(
@@ -46,11 +49,13 @@ def question_cells(
         if split < first + 2 or level > 0  # clean labels, which no answer contradicts, twice
     ]  # fmt: skip
     once, twice = [b for b in base if b[1] == first], [b for b in base if b[1] < first + 2]
-    cells = [_cell(b, REVIEW) for b in base] + [_cell(b, RANDOM) for b in twice]
+    cells = [_cell(b, REVIEW) for b in base]
+    cells += [_cell(b, who) for who in (SUSPECTS, UNSURE, RANDOM) for b in twice if b[3] == 30]
+    cells += [_cell(b, REVIEW, groups=groups) for b in twice if b[2] in GROUPED for groups in (AUTHOR, NAMES)]
     cells += [_cell(b, who) for b in once for who in WEIGHTS]
     if not quick:
-        cells += [_cell(b, REVIEW, wrong=wrong) for wrong in WRONG for b in twice]
-        cells += [_cell(b, REVIEW, others=True) for b in base if b[1] < first + 3 and b[0] in NARROW]
+        cells += [_cell(b, REVIEW, wrong=wrong) for wrong in WRONG for b in once]
+        cells += [_cell(b, REVIEW, others=True) for b in base if b[1] == first and b[0] in NARROW]
         large = [b for b in once if b[0] in LARGE and b[3] == 30 and b[2] != "random"]
         cells += [_cell(b, REVIEW, rows=rows) for rows in MORE_ROWS for b in large]
     return [cell for cell in cells if not methods or dict(cell.method.params)["who"] in methods]
@@ -59,6 +64,6 @@ def question_cells(
 def _cell(base: tuple[str, int, str, float], who: str, rows: int = ROWS, **told: Any) -> Cell:
     """One cell; peers do not depend on the version of the review."""
     name, split, kind, level = base
-    version = VERSION if who in (REVIEW, RANDOM) else 1
+    version = VERSION if who in CORRECTED else 1
     method = Method("questions", params(who=who, version=version, **told), per_setting=False)
     return plain_cell(Data(name, params(split=split, rows=rows)), Attack(kind), level, method, split)

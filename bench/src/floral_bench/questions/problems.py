@@ -1,4 +1,4 @@
-"""The data of the questions suite: public data sets whose training labels are flipped in four ways."""
+"""The data of the questions suite: public data sets whose training labels are flipped in several ways."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ REPORT = {
 }
 QUICK = {"quick": ("breast-cancer", "wine")}
 GROUPS = {name: group for part in (DEVELOPMENT, REPORT, QUICK) for group, names in part.items() for name in names}
-KINDS = (("far", 30.0), ("one class", 30.0), ("near", 30.0), ("random", 30.0), ("far", 10.0), ("clean", 0.0))
+KINDS = (
+    ("far", 30.0), ("blob", 30.0), ("one class", 30.0), ("near", 30.0), ("random", 30.0), ("far", 10.0),
+    ("one author", 12.0), ("clean", 0.0),
+)  # fmt: skip
+GROUPED = ("one author", "random")  # kinds whose reviews are told of groups, too
+AUTHORS = 5  # of labels, in turn; rows are in random order
 
 
 class ClassLostError(ValueError):
@@ -74,7 +79,10 @@ def generator(name: str, seed: int, kind: str, share: float) -> np.random.Genera
 
 
 def flipped(kind: str, share: float, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels of which `share` is wrong: far from a linear boundary, near an rbf one, in one class, or at random."""
+    """Labels of which `share` is wrong.
+
+    Far from a linear boundary, near an rbf one, around one row, in one class, of one author, or anywhere.
+    """
     classes, given = np.unique(y), y.copy()
     if kind == "clean":
         return given
@@ -84,8 +92,12 @@ def flipped(kind: str, share: float, X: np.ndarray, y: np.ndarray, rng: np.rando
         ranked = np.sort(values, axis=1) if values.ndim > 1 else None
         margin = np.abs(values) if ranked is None else ranked[:, -1] - ranked[:, -2]
         score = margin if kind == "far" else -margin
+    elif kind == "blob":
+        score = -((X - X[rng.integers(len(X))]) ** 2).sum(axis=1)
     elif kind == "one class":
         score += 10 * (y == classes[-1])
+    elif kind == "one author":
+        score += 10 * (np.arange(len(y)) % AUTHORS == 0)
     at = np.argsort(-score)[: int(share * len(y))]
     if len(classes) == 2:
         given[at] = classes[0] + classes[1] - y[at]

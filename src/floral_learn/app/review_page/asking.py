@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.app.review_page.store import SILENT, AnswerStore, StoredAnswer
+from floral_learn.app.review_page.store import SILENT, Answers, AnswerStore, StoredAnswer
 from floral_learn.review.answers import latest_answers
 
-ROUND = 10  # answers that stand beside the question, after which a skipped row, or a second opinion, is due
+# answers that stand beside the question, after which a skipped row, or a second opinion, is due
+ROUND = 10
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +33,12 @@ class Turn:
     along: tuple[int, ...] = ()
 
 
-def spoken(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+def spoken(answers: Answers) -> list[StoredAnswer]:
     """Without rows that were skipped or set aside, about which nothing was said."""
     return [answer for answer in answers if answer.kind not in SILENT]
 
 
-def disagreements(answers: Sequence[StoredAnswer]) -> dict[int, dict[str, StoredAnswer]]:
+def disagreements(answers: Answers) -> dict[int, dict[str, StoredAnswer]]:
     """Rows on which two reviewers name different labels, with the latest answer of each."""
     return {
         row: said
@@ -46,7 +47,7 @@ def disagreements(answers: Sequence[StoredAnswer]) -> dict[int, dict[str, Stored
     }
 
 
-def own_turn(answers: Sequence[StoredAnswer], reviewer: str, taken: Collection[int] = ()) -> Turn | None:
+def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Turn | None:
     """The row that `reviewer` should see before the next new question; None where the next new question is due.
 
     Examples
@@ -67,7 +68,8 @@ def own_turn(answers: Sequence[StoredAnswer], reviewer: str, taken: Collection[i
         if reviewer not in said or row in away or looked.count(row) > 1:  # asked again once
             continue
         own = said[reviewer]
-        if any(other.id > own.id and other.label not in (own.label, None) for other in said.values()):
+        since = {other.label for other in said.values() if other.id > own.id}
+        if since - {own.label, None}:
             return Turn(row, "disagreement")
     latest = latest_answers(spoken(answers))
     if (turn := _second_opinion(latest, mine, reviewer, away)) is not None:
@@ -77,15 +79,16 @@ def own_turn(answers: Sequence[StoredAnswer], reviewer: str, taken: Collection[i
 
 
 def _second_opinion(
-    latest: dict[int, dict[str, StoredAnswer]], mine: Sequence[StoredAnswer], reviewer: str, away: Collection[int]
+    latest: dict[int, dict[str, StoredAnswer]], mine: Answers, reviewer: str, away: Collection[int]
 ) -> Turn | None:
     told = spoken(mine)
     open_rows = [
         (len(said), min(answer.id for answer in said.values()), row)
         for row, said in latest.items()
-        if reviewer not in said and row not in away and any(answer.kind == "label" for answer in said.values())
+        if reviewer not in said and row not in away and {answer.label for answer in said.values()} != {None}
     ]
-    seconds = sum(min(latest[row].values(), key=lambda a: a.id).reviewer != reviewer for row in {a.row for a in told})
+    by_time = [sorted(latest[row].values(), key=lambda said: said.id) for row in {said.row for said in told}]
+    seconds = sum(said[0].reviewer != reviewer for said in by_time)
     due = (len(told) + 1) // ROUND
     return Turn(min(open_rows)[2], "second opinion") if open_rows and seconds < due else None
 
@@ -139,15 +142,19 @@ class Asking:
         with self._lock:
             answers = self._heard()
             if reviewer not in self._shown:
-                before_others = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
-                turn = self._choose(reviewer, answers, before_others) or self._choose(reviewer, answers, ())
+                # what lies before others is left to them, unless nothing else is left
+                taken = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
+                turn = self._choose(reviewer, answers, taken) or self._choose(reviewer, answers, ())
                 if turn is None:
                     return {"row": -1, "reason": "nothing left"}
                 self._shown[reviewer] = turn
             turn = self._shown[reviewer]
             mine = [said for said in answers if said.row == turn.row and said.reviewer == reviewer]
-            before = {"kind": mine[-1].kind, "label": mine[-1].label} if mine and turn.reason == "again" else None
-            return {**self._card(turn, answers), "reason": turn.reason, "along": turn.along, "before": before}
+            told = {"reason": turn.reason, "along": turn.along, "before": None}
+            card = self._card(turn, answers) | told
+            if mine and turn.reason == "again":
+                card["before"] = {"kind": mine[-1].kind, "label": mine[-1].label}
+            return card
 
     def answer(
         self, *, reviewer: str, request: str, row: int, kind: str, label: str | None, seen: bool, alone: bool = False
@@ -158,8 +165,9 @@ class Asking:
         """
         if kind not in self.kinds:
             raise Refused(f"kind {kind!r} is none of {', '.join(self.kinds)}")
-        if (kind == "label") != (label is not None) or (label is not None and label not in self.names):
-            raise Refused(f"label {label!r} is none of the classes {', '.join(list(self.names)[:12])}")
+        if label not in (self.names if kind == "label" else (None,)):
+            known = ", ".join(list(self.names)[:12])
+            raise Refused(f"label {label!r} is none of the classes {known}")
         with self._lock:
             if (before := self.store.find(request)) is not None:  # a message that was repeated
                 if (before.row, before.reviewer) != (row, reviewer):
@@ -178,12 +186,14 @@ class Asking:
     def again(self, *, reviewer: str, row: int) -> Turn:
         """Lay a row before `reviewer` that was answered or set aside before."""
         with self._lock:
+            # rows that were looked at since keep the answer of their own
             mine = [said for said in self.store.active() if said.reviewer == reviewer]
             along = [said.along for said in mine if said.row == row]
             if not along:
                 raise Refused("you have not answered this row")
             looked = {said.row for said in mine}
-            self._shown[reviewer] = Turn(row, "again", along=tuple(one for one in along[-1] if one not in looked))
+            unseen = tuple(one for one in along[-1] if one not in looked)
+            self._shown[reviewer] = Turn(row, "again", along=unseen)
             return self._shown[reviewer]
 
     def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
@@ -193,6 +203,7 @@ class Asking:
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
+            # what came after is still there: the question before the reviewer stays
             later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
             if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
                 self._shown[reviewer] = Turn(said.row, along=said.along)
@@ -220,7 +231,7 @@ class Asking:
             "broken": self.broken,
         }
 
-    def _known_by(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _known_by(self, answers: Answers) -> dict[str, Any]:
         """What is known, worked out once for the same answers."""
         numbers = [said.id for said in answers]
         if self.broken is None and (self._known is None or self._known[0] != numbers):
@@ -232,7 +243,8 @@ class Asking:
         with self._lock:
             try:
                 answers = self._heard()
-                self.files = {"state": "written", "answers": len(spoken(answers)), **self._write(answers)}
+                count = len(spoken(answers))
+                self.files = {"state": "written", "answers": count, **self._write(answers)}
             except Exception as error:
                 log.exception("cannot write the files")
                 self.files = {"state": "failed", "files": [], "error": str(error)}
@@ -273,22 +285,22 @@ class Asking:
 
     # -- what a review and a judging do each in their own way, with the lock held ------------------------------------
 
-    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+    def _catch_up(self, answers: Answers) -> None:
         """Tell these answers to what is behind the page."""
         raise NotImplementedError
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer], taken: Collection[int]) -> Turn | None:
+    def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
         """The next row to ask about, none of `taken`."""
         raise NotImplementedError
 
-    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
         """All that the page shows of a question."""
         raise NotImplementedError
 
-    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _tell(self, answers: Answers) -> dict[str, Any]:
         """What is known."""
         raise NotImplementedError
 
-    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _write(self, answers: Answers) -> dict[str, Any]:
         """Write the files of the end: "files" (name and what it is), "commands" (what to do next), "words"."""
         raise NotImplementedError

@@ -4,67 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy.stats import fisher_exact
-
 from floral_learn.app.pages import percent
-from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 
-def describe(review: Any, groups: np.ndarray | None = None) -> dict[str, Any]:
-    """What is known, for the page.
-
-    Parameters
-    ----------
-    review : LabelReview
-        The review; it is left as it was.
-    groups : ndarray of shape (n,), optional
-        Where each label comes from.
-    """
+def describe(review: Any) -> dict[str, Any]:
+    """What `review`, which is left as it was, knows: for the page."""
     share, sure = review.wrong_share, review.guarantee()
-    known = {
-        "estimate": {
-            "known": share.known,
-            "low": float(share.low),
-            "high": float(share.high),
-            "under": share_below(share),
-        },
+    told: dict[str, Any] = {
+        "estimate": {"known": share.known, "low": share.low, "high": share.high, "under": share_below(share)},
         "guarantee": {"checked": sure.checked, "words": guarantee(sure)},
         "changed": int((review.labels != review.given).sum()),
-        "where": [],
     }
     if not share.known:
         words = f"Go on: an estimate of its own takes about {FIRST_ANSWERS} answers."
-        return known | {"ten": None, "stop": {"now": False, "words": words}}
-    ten = review.ten_more
-    return known | {
-        "where": where(review, groups, 1 - sure.confidence),
-        "ten": {"labels": ten.labels, "words": ten_more(review.still_wrong, ten, len(review.given))},
+        return told | {"ten": None, "stop": {"now": False, "words": words}}
+    ten, n = review.ten_more, len(review.given)
+    return told | {
+        "ten": {"labels": ten.labels, "words": ten_more(review.still_wrong, ten, n)},
         "stop": stop(bool(review.should_stop)),
     }
-
-
-def where(review: Any, groups: np.ndarray | None, alpha: float) -> list[dict[str, Any]]:
-    """The classes and sources with clearly more wrong labels than the whole, most wrong first.
-
-    Only those that answers bear out: they contradict labels there more often than elsewhere (Fisher's exact test,
-    one-sided, its error `alpha` shared by all parts). What the model believes of a part without such answers is its
-    prior.
-    """
-    wrong, given = review.wrong_probability, review.given
-    parts = [(f"labelled “{name}”", given == name) for name in review.classes.tolist()]
-    parts += [(f"from “{name}”", groups == name) for name in ([] if groups is None else np.unique(groups).tolist())]
-    answers = {row: label for row, label in review.answers.items() if label is not None}
-    rows = np.array(list(answers), dtype=int)
-    changed = np.array([given[row] != label for row, label in answers.items()], dtype=bool)
-    notable = []
-    for name, inside in parts:
-        here = inside[rows]
-        table = [[int((changed & side).sum()), int((~changed & side).sum())] for side in (here, ~here)]
-        share = float(wrong[inside].mean()) if inside.any() else 0.0
-        if share > wrong.mean() and fisher_exact(table, alternative="greater").pvalue <= alpha / len(parts):
-            notable.append({"name": name, "share": share, "answers": [table[0][0], sum(table[0])]})
-    return sorted(notable, key=lambda part: -part["share"])
 
 
 def count(number: float, what: str = "label") -> str:
@@ -125,4 +84,6 @@ def reason(why: str, others: int) -> str:
     }
     if why in told:
         return told[why]
-    return f"Its answer tells most about {count(others, 'other row')}." if others > 1 else "Its label is most in doubt."
+    if others > 1:
+        return f"Its answer tells most about {count(others, 'other row')}."
+    return "Its label is most in doubt."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,21 @@ import numpy as np
 
 from floral_learn.app.review_page.asking import spoken
 from floral_learn.app.review_page.known import count, estimate, guarantee
-from floral_learn.app.review_page.store import StoredAnswer
+from floral_learn.app.review_page.store import Answers, StoredAnswer
 from floral_learn.app.tables.source import table_suffix
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.training import fit_reviewed
 
 
-def write(work: Any, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+def write(work: Any, answers: Answers) -> dict[str, Any]:
     """Write all files of a `ReviewSession`, all or none: "files" (name and what it is), "commands", "words".
 
     Everything is made, the model included, before the first file takes its place.
     """
     review, rows, source, folder = work.review, work.rows, work.path, work.out
-    labels, out, told = review.labels, left_out(answers), {row for said in spoken(answers) for row in said.rows}
+    labels, out = review.labels, left_out(answers)
+    told = {row for said in spoken(answers) for row in said.rows}
     changed = np.flatnonzero(labels != review.given)
     about = {
         "cleaned": f"the table with {len(changed):,} labels replaced, nothing else changed",
@@ -73,7 +74,7 @@ def file_names(suffix: str) -> list[str]:
     return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
 
 
-def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def decisions(answers: Answers, rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
     latest = {(row, said.reviewer): said for said in spoken(answers) for row in said.rows}
     header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen", "note"]
@@ -81,12 +82,14 @@ def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     for (row, _), said in sorted(latest.items(), key=lambda pair: (pair[1].id, pair[0])):
         given = str(rows.labels[row])
         label, seen = given if said.label is None else said.label, "yes" if said.seen else "no"
-        note = "left out" if said.kind == "out" else "" if row == said.row else f"with {rows.name(said.row)}"
-        lines.append([*rows.names(row), given, _decision(said, given), label, said.reviewer, said.time, seen, note])
+        note = "" if row == said.row else f"with {rows.name(said.row)}"
+        note = "left out" if said.kind == "out" else note
+        said_so = [_decision(said, given), label, said.reviewer, said.time, seen, note]
+        lines.append([*rows.names(row), given, *said_so])
     return csv_bytes(header, lines)
 
 
-def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
+def changes(review: Any, answers: Answers, rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {row for answer in answers if answer.kind == "label" for row in answer.rows}
     labels, given, wrong = review.labels, review.given, review.wrong_probability
@@ -100,7 +103,7 @@ def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def left_out(answers: Sequence[StoredAnswer]) -> set[int]:
+def left_out(answers: Answers) -> set[int]:
     """Rows that the last word about them leaves out of training."""
     last = {row: answer.kind for answer in spoken(answers) for row in answer.rows}
     return {row for row, kind in last.items() if kind == "out"}
@@ -118,7 +121,7 @@ def training(review: Any, rows: Any, out: set[int]) -> bytes:
     return csv_bytes(header, lines)
 
 
-def report(work: Any, answers: Sequence[StoredAnswer]) -> str:
+def report(work: Any, answers: Answers) -> str:
     """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
@@ -134,6 +137,7 @@ def report(work: Any, answers: Sequence[StoredAnswer]) -> str:
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
+    # reasons in the order of the audit: the model, the neighbours, an equal row with another label
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
     holds[:, 1] = around["neighbour_disagreement"] > 0.5
@@ -152,7 +156,6 @@ def report(work: Any, answers: Sequence[StoredAnswer]) -> str:
         suggested=others.argmax(axis=1),
         score=wrong,
         flagged=wrong >= 0.5,
-        wrong_probability=wrong,
         probability=belief,
         reasons=holds,
         **around,
@@ -195,13 +198,15 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> list[dict[str, str]]:
+def commands(out: Path, table: Path, label: str, options: dict[str, Any]) -> list[dict[str, str]]:
     """What to do with the files of the end, as commands to copy."""
-    read, cleaned = ["--label", label, *option_words(options)], str(out / f"cleaned{table_suffix(table)}")
+    read = ["--label", label, *option_words(options)]
+    cleaned = str(out / f"cleaned{table_suffix(table)}")
     model = str(out / "model.skops")
     parts = {
         "Label new rows with the model": ["predict", model, "new.csv", "--out", "predictions.csv"],
         "Train another model on the cleaned table": ["train", cleaned, *read, "--out", "other.skops"],
         "Go on with this review later": ["review", str(table), *read, "--out", str(out)],
     }
-    return [{"about": about, "command": shlex.join(["floral", *words])} for about, words in parts.items()]
+    lines = {about: shlex.join(["floral", *words]) for about, words in parts.items()}
+    return [{"about": about, "command": line} for about, line in lines.items()]

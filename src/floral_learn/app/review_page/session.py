@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from floral_learn.app.review_page import outputs
 from floral_learn.app.review_page.asking import ROUND, Asking, Turn, disagreements, own_turn, spoken
 from floral_learn.app.review_page.known import describe, reason
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.app.review_page.store import FILE, KINDS, SILENT, AnswerStore, StoredAnswer
+from floral_learn.app.review_page.store import FILE, KINDS, SILENT, Answers, AnswerStore, StoredAnswer
 from floral_learn.base.files import sha256
 from floral_learn.review import LabelReview
 from floral_learn.review.answers import latest_answers
-from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 log = logging.getLogger(__name__)
 
@@ -97,9 +97,10 @@ class ReviewSession(Asking):
         counts: dict[str, int] = {}
         for answer in spoken(answers):
             counts[answer.reviewer] = counts.get(answer.reviewer, 0) + 1
-        enough, done, n = found["known"].get("stop", {}).get("now", False), found["rows"], len(self.rows.labels)
+        done, n = found["rows"], len(self.rows.labels)
+        ahead = 0 if found["known"].get("stop", {}).get("now") else max(FIRST_ANSWERS - done, ROUND)
         return found | {
-            "progress": {"answered": done, "about": min(done if enough else max(FIRST_ANSWERS, done + ROUND), n)},
+            "progress": {"answered": done, "about": min(done + ahead, n)},
             "reviewers": [{"name": name, "answers": count} for name, count in sorted(counts.items())],
             "disagreements": [
                 {
@@ -112,25 +113,26 @@ class ReviewSession(Asking):
             ],
         }
 
-    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
         said = latest_answers(spoken(answers))
         near, _ = self.review.nearest(turn.row)
         card = self.rows.card(turn.row, near.tolist())
         for other in card["nearest"]:
-            votes = {answer.label for answer in said.get(other["row"], {}).values() if answer.kind == "label"}
+            votes = {answer.label for answer in said.get(other["row"], {}).values()} - {None}
             other["answer"] = votes.pop() if len(votes) == 1 else None
             other["given"] = str(self.rows.labels[other["row"]])
             if other["row"] in turn.along:  # its label would sway the answer as the row's own
                 other |= {"given": None, "line": self.rows.difference(turn.row, other["row"])}
-        others = [*map(_vote, said.get(turn.row, {}).values())] if turn.reason == "disagreement" else []
+        contrary = said.get(turn.row, {}) if turn.reason == "disagreement" else {}
+        others = [*map(_vote, contrary.values())]
         why = reason(turn.reason, turn.others)
         return {**card, "given": str(self.rows.labels[turn.row]), "why": why, "others": others}
 
-    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+    def _catch_up(self, answers: Answers) -> None:
         """Bring the review to `answers`: what was undone since is undone, what is new is answered."""
-        wanted, same = spoken(answers), 0
-        while same < min(len(wanted), len(self._applied)) and wanted[same].id == self._applied[same].id:
-            same += 1
+        wanted, heard = spoken(answers), self._applied
+        pairs = zip(wanted, heard, strict=False)
+        same = next((k for k, (one, other) in enumerate(pairs) if one.id != other.id), min(len(wanted), len(heard)))
         for _ in self._applied[same:]:
             self.review.undo()
         for answer in wanted[same:]:
@@ -138,7 +140,7 @@ class ReviewSession(Asking):
             self.review.answer([answer.row], [label], reviewer=answer.reviewer, along=answer.along)
         self._applied = wanted
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer], taken: Collection[int]) -> Turn | None:
+    def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
         if (turn := own_turn(answers, reviewer, taken)) is not None:
             return turn
         if (turn := self._next_turn({*taken, *(answer.row for answer in answers)})) is not None:
@@ -153,21 +155,24 @@ class ReviewSession(Asking):
         answered = {row for answer in self._applied for row in answer.rows}
         for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
+                # as many as the page has in sight: nobody answers for rows that were not shown
                 near, same = self.review.nearest(row)
-                along = tuple(one for one in near[same & ~self.review.trusted[near]].tolist() if one not in answered)
-                along = tuple(one for one in along if one not in closed)
-                return Turn(row, "drawn", 0, along) if drawn else Turn(row, "question", self.review.related(row), along)
+                free = near[same & ~self.review.trusted[near]].tolist()
+                along = tuple(one for one in free if one not in answered and one not in closed)
+                if drawn:
+                    return Turn(row, "drawn", along=along)
+                return Turn(row, "question", self.review.related(row), along)
         return None
 
-    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _tell(self, answers: Answers) -> dict[str, Any]:
         """What is known; where that fails, questions and answers go on."""
         try:
-            return describe(self.review, self.table.groups)
+            return describe(self.review)
         except Exception as error:
             log.exception("cannot say what is known")
             return {"trouble": f"What is known cannot be told just now ({error}). Answers are saved."}
 
-    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    def _write(self, answers: Answers) -> dict[str, Any]:
         return outputs.write(self, answers)
 
 

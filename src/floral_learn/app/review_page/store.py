@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,6 +76,9 @@ class StoredAnswer:
         return self.row, *self.along
 
 
+Answers = Sequence[StoredAnswer]
+
+
 class AnswerStore:
     """Answers that survive a killed process and a full disk.
 
@@ -138,10 +141,9 @@ class AnswerStore:
     def check_answers(self, n_rows: int, labels: Container[str]) -> None:
         """Raise StoreError where an answer is about a row or a label that the table does not have."""
         for answer in self.active():
-            if max(answer.rows) >= n_rows or (answer.label is not None and answer.label not in labels):
-                raise StoreError(
-                    f"{self.path} is damaged: answer {answer.id} is about a row or label that is not there"
-                )
+            if max(answer.rows) >= n_rows or not (answer.label is None or answer.label in labels):
+                what = f"answer {answer.id} is about a row or label that is not there"
+                raise StoreError(f"{self.path} is damaged: {what}")
 
     def secret(self, n_rows: int) -> dict[str, Any] | None:
         """The secret order of the rows and its seed; None in a new store, a StoreError where nobody stored that."""
@@ -151,7 +153,8 @@ class AnswerStore:
         try:
             kept = json.loads(raw)
             order, seed, begun = kept["order"], kept["seed"], kept["random_state"]
-            fits = _is_seed(seed) and (begun is None or _is_seed(begun)) and all(type(row) is int for row in order)
+            fits = _is_seed(seed) and (begun is None or _is_seed(begun))
+            fits = fits and all(type(row) is int for row in order)
             if not fits or sorted(order) != list(range(n_rows)):  # the guarantee rests on every row once
                 raise ValueError("other values")
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -199,7 +202,8 @@ class AnswerStore:
             if said is None:
                 values = (request, row, kind, label, reviewer, now(), int(seen), json.dumps(along))
                 columns = "request, row, kind, label, reviewer, time, seen, along"
-                cursor = self._base.execute(f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                insert = f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                cursor = self._base.execute(insert, values)
                 said = (cursor.lastrowid, *values)
         return _answer(said, self.path)
 

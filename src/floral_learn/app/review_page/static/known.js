@@ -18,8 +18,6 @@ export function showKnown(state, open) {
     at("guarantee").textContent = known.guarantee.words;
     if (sure) glance.push(" · ", h("b", {}, range), " of the labels wrong");
   }
-  at("place").hidden = !known.estimate?.known;
-  if (known.where) at("where").replaceChildren(where(known.where));
   at("ten").textContent = known.ten ? known.ten.words : "";
   if (known.stop) at("stop").textContent = known.stop.words;
   at("finish").classList.toggle("main", Boolean(known.stop?.now));
@@ -50,7 +48,7 @@ function progress(done, about) {
 }
 
 function judges(rows) {
-  return h("ul", { class: "plain where" }, ...rows.map((row) => h("li", {}, `${row.judge}: `, h("b", {}, `${percent(row.low)} to ${percent(row.high)}`),
+  return h("ul", { class: "plain judges" }, ...rows.map((row) => h("li", {}, `${row.judge}: `, h("b", {}, `${percent(row.low)} to ${percent(row.high)}`),
     svg("svg", { class: "meter", "aria-hidden": "true" },
       svg("rect", { class: "full", x: `${100 * row.low}%`, width: `${Math.max(100 * (row.high - row.low), 1)}%`, height: 6, rx: 3 })))));
 }
@@ -68,13 +66,6 @@ function answers({ last, later }, open) {
     at(place).replaceChildren(...list(said));
     if (focus !== null) at(place).querySelector(`[data-row="${focus}"]`)?.focus();
   }
-}
-
-function where(parts) {
-  if (!parts.length) return h("p", {}, "No class or source stands out by the answers.");
-  return h("ul", { class: "plain where" }, ...parts.map((part) => h("li", {},
-    `${part.name}: `, h("b", {}, percent(part.share)), ` wrong; ${part.answers[0]} of ${plural(part.answers[1], "answer")} changed the label`,
-    svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { class: "full", width: `${100 * part.share}%`, height: 6, rx: 3 })))));
 }
 
 function people(state) {
