@@ -152,16 +152,16 @@ def test_random_errors_in_separate_classes_are_flagged_and_counted(share):
     assert found.score[found.flagged].min() > found.score[~found.flagged].max()
 
 
-@pytest.mark.parametrize(
-    "distance", [1.0, 1.5, 2.0]
-)  # nearer ones are guesses: where 40 % are missed, 20 % are flagged
+# At half a deviation four labels in ten are contradicted. No label stands out then, and the set of largest expected F1
+# is wide: its bound is that of a guess.
+@pytest.mark.parametrize(("distance", "most"), [(0.5, 0.3), (1.0, 0.12), (1.5, 0.1), (2.0, 0.1)])
 @pytest.mark.parametrize("n", [1000, 20_000])
-def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, n):
+def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, most, n):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, n)
     log_odds = distance * (rng.normal(size=n) + distance * (y - 0.5))
     found = flag_labels(two(expit(log_odds)), y)
-    assert found.flagged.mean() < 0.15
+    assert found.flagged.mean() < most
     assert found.flagged.mean() < found.contradicted.mean()
 
 
@@ -198,16 +198,16 @@ def test_a_class_that_no_judge_ever_names_does_not_hide_its_rows():
 
 
 @settings(max_examples=30, deadline=None)
-@drawn(st.lists(st.tuples(st.integers(1, 5), st.floats(0.01, 1)), min_size=1, max_size=12))
+@drawn(st.lists(st.sampled_from([0.01, 0.1, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=12))
 def test_what_is_flagged_has_the_largest_expected_f1_of_all_cuts(rows):
-    score, chance = np.array(rows).T
-    chosen = largest_expected_f1(score, chance)
+    chance = np.array(rows)
+    chosen = largest_expected_f1(chance)
 
     def expected(cut):
         return 2 * chance[cut].sum() / (cut.sum() + chance.sum())
 
-    cuts = [score >= value for value in np.unique(score)]
-    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(score), bool)])
+    cuts = [chance >= value for value in np.unique(chance)]
+    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(chance), bool)])
     nothing = np.prod(1 - chance)  # then an empty list has the F1 of 1
     assert (expected(chosen) if chosen.any() else nothing) >= max(nothing, *map(expected, cuts)) - 1e-12
 
