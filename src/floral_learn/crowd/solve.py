@@ -276,13 +276,14 @@ def opposing_start(votes: Votes, posterior: np.ndarray) -> np.ndarray:
 def other_camp(votes: Votes, here: np.ndarray, there: np.ndarray) -> tuple[float, float]:
     """Share of the camp of `there` (n, K) in the votes of people who fit one of the two readings; its standard error.
 
-    Everybody belongs to the camp of the reading that they fit better, as far as that is not chance.
+    Everybody belongs to the camp of the reading that they fit better, as far as that is not chance. As far as it may be
+    chance, nobody knows which camp it is.
     """
     (right, fits), (opposed, fits_other) = (surplus(votes, reading) for reading in (here, there))
-    size = votes.per_annotator * np.where(right >= opposed, fits, fits_other)
-    total = max(float(size.sum()), 1e-12)
-    share = float(size @ (opposed > right)) / total
-    return share, float(np.sqrt(share * (1 - share) * (size @ size))) / total
+    fit = np.where(right >= opposed, fits, fits_other)
+    size, unknown = votes.per_annotator * fit, votes.per_annotator * (1 - fit)
+    share = float(size @ (opposed > right)) / max(float(size.sum()), 1e-12)
+    return share, float(np.sqrt(unknown @ unknown) / votes.per_annotator.sum())
 
 
 def surplus(votes: Votes, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
