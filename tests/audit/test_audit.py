@@ -243,3 +243,15 @@ def test_answers_about_one_persons_labels_say_how_far_that_person_can_be_relied_
         return ranking.set_index("group")["fit"]["1"]
 
     assert decided("wrong", rows, y) < decided("right", rest, given)
+
+
+def test_the_share_of_wrong_labels_is_one_of_all_rows_also_of_those_that_nobody_judges():
+    truth, n = np.arange(200) % 2, 203
+    p = np.full((n, 3), 0.02)
+    p[np.arange(200), truth], p[200:, 0] = 0.96, 0.96
+    y = np.r_[np.where(np.arange(200) < 20, 1 - truth, truth), 2, 2, 2]  # a class of three rows is not judged
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    few = p[:200, :2] / p[:200, :2].sum(axis=1, keepdims=True)
+    alone = find_label_issues(X[:200], y[:200], pred_probs=few, random_state=0)
+    found = find_label_issues(X, y, pred_probs=p, random_state=0)
+    assert found.wrong_share == pytest.approx(alone.wrong_share * 200 / 203, rel=1e-3)

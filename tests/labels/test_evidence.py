@@ -103,12 +103,14 @@ def test_probabilities_alone_are_enough_and_stay_in_their_precision():
         ({"pred_probs": np.full((400, 2), 0.5), "model": LogisticRegression()}, "model= or pred_probs=, not both"),
         ({"model": StandardScaler()}, "needs predict_proba or decision_function"),
         ({"groups": ["ann"]}, r"groups= must hold one name per row \(400\)"),
+        ({"X": None}, "X is missing"),
+        ({"X": np.ones((10, 2))}, "X has 10 rows and y has 400"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
     X, y, _ = flipped_moons()
     with pytest.raises(ValueError, match=message):
-        judge_labels(X, y, **arguments)
+        judge_labels(**({"X": X, "y": y} | arguments))
 
 
 def test_a_model_that_refuses_the_rows_is_named_with_the_column():
@@ -127,14 +129,6 @@ def test_what_a_sources_other_labels_say_is_never_infinite():
     shift = judge_labels(None, np.where(who == "all wrong", 1 - y, y), pred_probs=p, groups=who).authors.shift
     assert np.isfinite(shift).all()
     assert shift[0] > 2.5 > 0 > shift[-1]
-
-
-def test_missing_rows_and_labels_are_named():
-    X, y, _ = flipped_moons()
-    with pytest.raises(ValueError, match="X is missing"):
-        judge_labels(None, y)
-    with pytest.raises(ValueError, match="X has 10 rows and y has 400"):
-        judge_labels(X[:10], y)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
