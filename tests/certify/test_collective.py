@@ -68,12 +68,20 @@ def test_one_attack_changes_fewer_predictions_than_one_attack_each():
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 2)) + 1.5 * y[:, None]
     clf = CertifiedKernelClassifier().fit(X, y)
-    found = clf.collective_certificate(X, 3)
+    found = clf.collective_certificate(X, 3, time_limit=120)  # seconds: a busy machine is slow
     assert found.exact
     assert 0 < found.at_most < found.one_by_one
     assert "together" in repr(found)
     loose = clf.collective_certificate(X, 3, time_limit=0)
     assert loose.at_least <= found.at_least <= found.at_most <= loose.at_most < loose.one_by_one
+
+
+def test_a_tie_counts_as_changed_by_any_flips():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    clf = CertifiedKernelClassifier(gamma=1.0).fit(X, y)
+    between = np.zeros((3, 1))
+    assert (clf.certified_flips(between) == -1).all()
+    assert clf.collective_certificate(between, 1, time_limit=0).at_most == 3
 
 
 def test_bad_arguments_are_named():
