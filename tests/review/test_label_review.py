@@ -266,7 +266,7 @@ def test_the_share_reaches_zero_where_only_answers_are_wrong_and_not_where_label
 def test_the_share_starts_from_the_audit_and_is_the_mean_of_what_is_shown(moons):
     X, y, given = moons
     review = LabelReview(X, given, random_state=0)
-    audited = find_label_issues(X, given, random_state=0).wrong_probability.mean()
+    audited = find_label_issues(X, given, random_state=0).wrong_share
     assert review.wrong_share.estimate == pytest.approx(audited, abs=0.05)
     assert not review.wrong_share.known
     assert "from few answers" in str(review.wrong_share)

@@ -153,17 +153,6 @@ def groups_table(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def parts_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The review by kind of data, and where fewer labels or one author's are wrong, on all of its cases."""
-    wide = hurt(wide_frame(frame[frame["rows"] == ROWS]))
-    high = wide[wide["level"] == 30]
-    parts = {"all, 30 %": high} | dict(list(high.groupby("group", sort=False)))
-    parts |= {f"{kind}, {level:g} %": wide[(wide["kind"] == kind) & (wide["level"] == level)]
-              for kind, level in KINDS if level not in (0, 30)}  # fmt: skip
-    lines = [[name, len(part), *shares(part)] for name, part in parts.items() if len(part)]
-    return pd.DataFrame(lines, columns=["the review on", "cases", *HEADS])
-
-
 def harm_table(frame: pd.DataFrame) -> pd.DataFrame:
     """What answers bring and cost behind several models: means over the splits of a data set and a kind of flips."""
     lines = []
@@ -235,7 +224,6 @@ def card_text(frame: pd.DataFrame) -> str:
     parts = {
         "Who chooses the rows, by kind of flips": kinds_table(frame),
         "Beside peers": peers_table(frame),
-        "The review by data": parts_table(frame),
         "Harm, and other models": harm_table(frame),
         "The interval of the share of wrong labels": coverage_table(frame),
         "Groups": groups_table(frame),
