@@ -196,18 +196,6 @@ def test_wrong_files_and_folders_are_refused(app, table, tmp_path):
     assert "has 1 missing labels (first: row 40)" in done.output
 
 
-def test_parquet_goes_in_and_comes_out(app, table, tmp_path):
-    path = tmp_path / "data.parquet"
-    table[2].drop(columns=["note"]).to_parquet(path)
-    done = run(
-        app, path, "--label", "label", "--drop", "key", "--drop", "who", "--write-cleaned", "--out", tmp_path / "r"
-    )
-    assert done.exit_code == 0, done.output
-    cleaned = pd.read_parquet(tmp_path / "r" / "cleaned.parquet")
-    assert len(cleaned) == 200
-    assert (cleaned["label"] != table[2]["label"]).sum() >= 8
-
-
 def test_help_shows_the_options(app):
     for args in (["--help"], []):
         said = run(app, *args).output

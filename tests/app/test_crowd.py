@@ -43,7 +43,7 @@ def test_labels_people_and_page_are_written(files):
     truth = pd.read_csv(files / "truth.csv").set_index("id")["vote"]
     assert (labels == truth.loc[labels.index]).mean() > 0.93
     people = pd.read_csv(files / "out" / "annotators.csv")
-    assert set(people["annotator"][:2]) == {"<i>p0</i>", "<i>p1</i>"}
+    assert set(people.nsmallest(2, "reliability")["annotator"]) == {"<i>p0</i>", "<i>p1</i>"}
     assert len(pd.read_csv(files / "out" / "next.csv")) > 0
     page = (files / "out" / "page.html").read_text()
     assert "&lt;i&gt;p0&lt;/i&gt;" in page

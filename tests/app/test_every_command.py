@@ -32,6 +32,7 @@ def test_an_option_of_a_table_is_the_same_in_every_command():
 @pytest.mark.parametrize(
     "words",
     [
+        ("train", "-m", "svm", "-o", "model.skops"),
         ("poison", "-a", "random", "-b", "0.1", "-o", "poisoned.csv"),
         ("certify", "-o", "report"),
         ("audit", "-o", "audited"),

@@ -20,15 +20,9 @@ def test_planted_flips_come_first_and_get_their_true_label_back(found, moons):
     true = np.array(["no", "yes"])[np.where(wrong, 1 - y, y)]
     cleaned = found.cleaned_labels()
     assert (cleaned == true).mean() > (np.array(["no", "yes"])[y] == true).mean() + 0.05
-
-
-def test_about_as_many_labels_are_flagged_as_are_wrong_and_most_of_them_are(found, moons):
-    wrong = moons[2]
-    flagged = found.flagged.nonzero()[0]
-    assert 0.6 * wrong.sum() < len(flagged) < 1.4 * wrong.sum()
-    assert wrong[flagged].mean() > 0.8
-    assert found.score.min() >= 0
-    assert found.score.max() <= 1
+    assert 0.6 * wrong.sum() < found.flagged.sum() < 1.4 * wrong.sum()
+    assert wrong[found.flagged].mean() > 0.8
+    assert 0 <= found.score.min() < found.score.max() <= 1
 
 
 @pytest.mark.parametrize("n", [40, 300, 800])
@@ -71,8 +65,8 @@ def test_flips_near_the_boundary_of_digits_come_first_and_are_flagged():
     given = poison(X / 16, y, attack="near-boundary", budget=0.15, random_state=0).y
     wrong = given != y
     found = find_label_issues(X / 16, given, random_state=0)
-    assert found.flagged.sum() > 0.7 * wrong.sum()
-    assert wrong[found.flagged].mean() > 0.9
+    assert found.flagged.sum() > 0.8 * wrong.sum()
+    assert wrong[found.flagged].mean() > 0.93  # the largest expected F1 gives up a little precision for recall
     assert wrong[found.ranking[: wrong.sum()]].mean() > 0.8
 
 
@@ -249,3 +243,15 @@ def test_answers_about_one_persons_labels_say_how_far_that_person_can_be_relied_
         return ranking.set_index("group")["fit"]["1"]
 
     assert decided("wrong", rows, y) < decided("right", rest, given)
+
+
+def test_the_share_of_wrong_labels_is_one_of_all_rows_also_of_those_that_nobody_judges():
+    truth, n = np.arange(200) % 2, 203
+    p = np.full((n, 3), 0.02)
+    p[np.arange(200), truth], p[200:, 0] = 0.96, 0.96
+    y = np.r_[np.where(np.arange(200) < 20, 1 - truth, truth), 2, 2, 2]  # a class of three rows is not judged
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    few = p[:200, :2] / p[:200, :2].sum(axis=1, keepdims=True)
+    alone = find_label_issues(X[:200], y[:200], pred_probs=few, random_state=0)
+    found = find_label_issues(X, y, pred_probs=p, random_state=0)
+    assert found.wrong_share == pytest.approx(alone.wrong_share * 200 / 203, rel=1e-3)

@@ -135,7 +135,10 @@ def test_filters_search_and_paging(page, found):
 
 def test_a_row_opens_with_its_content_and_neighbours(page, found):
     first = int(found.ranking[0])
+    assert f"note number {first}" in page.column("content")[0]
     page.find("#table tr.row").click()
+    heads = page.js("return [...document.querySelectorAll('tr.detail th')].map(t => t.innerText)")
+    assert heads[:6] == ["neighbour", "label", "score", "east", "north", "note"]
     text = page.find("tr.detail").text
     assert f"note number {first}" in text
     assert all(f"id{j}" in text for j in found.neighbours[first])
@@ -272,13 +275,6 @@ def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_
     page.wait(lambda: page.find("#marks").text == "nothing marked yet")
 
 
-def test_the_content_of_rows_is_in_the_list_and_of_neighbours_under_headings(page, found):
-    assert f"note number {found.ranking[0]}" in page.column("content")[0]
-    page.find("#table tr.row").click()
-    heads = page.js("return [...document.querySelectorAll('tr.detail th')].map(t => t.innerText)")
-    assert heads[:6] == ["neighbour", "label", "score", "east", "north", "note"]
-
-
 def test_confusion_cells_and_sources_list_their_rows(page, found):
     page.find("#confusion button[data-cell='0-1']").click()
     assert page.count() == ((found.given == 0) & (found.suggested == 1)).sum()
@@ -373,7 +369,6 @@ def large():
         suggested=(given + 1) % 5,
         score=score,
         flagged=score >= 0.5,
-        wrong_probability=score,
         probability=np.zeros((n, 5)),
         reasons=rng.random((n, 5)) < 0.2,
         neighbour_disagreement=score,

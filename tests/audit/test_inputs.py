@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from floral_learn import find_label_issues
-from floral_learn.app.audit_page import write_audit_page
 from floral_learn.audit import read_decisions
 from floral_learn.base import TableEncoder
 
@@ -184,15 +183,6 @@ def test_decisions_may_name_rows_by_their_number_in_the_file_and_the_last_word_c
     # The same file after `apply`: the label is what was decided, so the decision still stands.
     path.write_text("row,given,decision,label\n7,a,wrong,b\n")
     assert read_decisions(path, np.array(["b", "a"]), rows=np.array([7, 9]))[0].label == "b"
-
-
-def test_results_print_in_a_few_lines_and_show_as_tables(found, tmp_path):
-    assert repr(found).count("\n") <= 3
-    assert "flip" not in repr(found)
-    assert "<table" in found._repr_html_()
-    assert "suggested" in str(found.to_frame().head())
-    write_audit_page(found, tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_labels_and_probabilities_are_matched_to_the_rows_by_their_index(moons):

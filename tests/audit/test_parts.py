@@ -34,14 +34,12 @@ def test_recovery_counts_flips_as_a_plain_loop_does(fitted):
     np.testing.assert_array_equal(recovery(clf, mask).per_round, found.per_round)
 
 
-def test_recovery_refuses_rows_that_do_not_exist(fitted):
-    _, _, clf = fitted
-    with pytest.raises(ValueError, match="names row 500"):
-        recovery(clf, [500])
-    with pytest.raises(ValueError, match="names no row"):
-        recovery(clf, np.zeros(120, bool))
-    with pytest.raises(ValueError, match="call fit first"):
-        recovery(FloralClassifier(), [0])
+@pytest.mark.parametrize(
+    ("rows", "message"), [([500], "names row 500"), (np.zeros(120, bool), "names no row"), (None, "call fit first")]
+)
+def test_recovery_refuses_rows_that_do_not_exist(fitted, rows, message):
+    with pytest.raises(ValueError, match=message):
+        recovery(FloralClassifier() if rows is None else fitted[2], [0] if rows is None else rows)
 
 
 def test_recovery_display_draws_what_was_found(fitted):

@@ -47,7 +47,7 @@ def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
         assert "array(" not in text
         assert " object at 0x" not in text
         assert page.count("<table") == 1
-    assert len(seen) >= 14
+    assert len(seen) >= 13
 
 
 def test_text_of_the_data_is_escaped():

@@ -76,6 +76,14 @@ def test_one_attack_changes_fewer_predictions_than_one_attack_each():
     assert loose.at_least <= found.at_least <= found.at_most <= loose.at_most < loose.one_by_one
 
 
+def test_a_tie_counts_as_changed_by_any_flips():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
+    clf = CertifiedKernelClassifier(gamma=1.0).fit(X, y)
+    between = np.zeros((3, 1))
+    assert (clf.certified_flips(between) == -1).all()
+    assert clf.collective_certificate(between, 1, time_limit=0).at_most == 3
+
+
 def test_bad_arguments_are_named():
     X, y = np.arange(12.0)[:, None], np.arange(12) // 6
     clf = CertifiedKernelClassifier().fit(X, y)

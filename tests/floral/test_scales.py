@@ -37,6 +37,12 @@ def test_scores_are_numbers_at_every_scale_or_the_fit_says_why_not(name, scale):
         assert set(model.predict(rows * scale)) <= set(np.unique(labels))
 
 
+def test_rows_to_predict_whose_squares_overflow_are_refused():
+    model = quick("floral").fit(X, Y)
+    with pytest.raises(ValueError, match="squares overflow: standardise"):
+        model.predict(X * 1e300)
+
+
 # "svm" is scikit-learn's own SVC, which has words of its own.
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("nn", "nn-pgd", "svm")])
 def test_a_scale_at_which_squares_are_lost_is_refused_in_words(name):

@@ -103,12 +103,14 @@ def test_probabilities_alone_are_enough_and_stay_in_their_precision():
         ({"pred_probs": np.full((400, 2), 0.5), "model": LogisticRegression()}, "model= or pred_probs=, not both"),
         ({"model": StandardScaler()}, "needs predict_proba or decision_function"),
         ({"groups": ["ann"]}, r"groups= must hold one name per row \(400\)"),
+        ({"X": None}, "X is missing"),
+        ({"X": np.ones((10, 2))}, "X has 10 rows and y has 400"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
     X, y, _ = flipped_moons()
     with pytest.raises(ValueError, match=message):
-        judge_labels(X, y, **arguments)
+        judge_labels(**({"X": X, "y": y} | arguments))
 
 
 def test_a_model_that_refuses_the_rows_is_named_with_the_column():
@@ -129,14 +131,6 @@ def test_what_a_sources_other_labels_say_is_never_infinite():
     assert shift[0] > 2.5 > 0 > shift[-1]
 
 
-def test_missing_rows_and_labels_are_named():
-    X, y, _ = flipped_moons()
-    with pytest.raises(ValueError, match="X is missing"):
-        judge_labels(None, y)
-    with pytest.raises(ValueError, match="X has 10 rows and y has 400"):
-        judge_labels(X[:10], y)
-
-
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
 def test_random_errors_in_separate_classes_are_flagged_and_counted(share):
     rng = np.random.default_rng(0)
@@ -152,16 +146,16 @@ def test_random_errors_in_separate_classes_are_flagged_and_counted(share):
     assert found.score[found.flagged].min() > found.score[~found.flagged].max()
 
 
-@pytest.mark.parametrize(
-    "distance", [1.0, 1.5, 2.0]
-)  # nearer ones are guesses: where 40 % are missed, 20 % are flagged
+# At half a deviation four labels in ten are contradicted. No label stands out then, and the set of largest expected F1
+# is wide: its bound is that of a guess.
+@pytest.mark.parametrize(("distance", "most"), [(0.5, 0.3), (1.0, 0.12), (1.5, 0.1), (2.0, 0.1)])
 @pytest.mark.parametrize("n", [1000, 20_000])
-def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, n):
+def test_few_right_labels_of_overlapping_gaussians_are_flagged(distance, most, n):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, n)
     log_odds = distance * (rng.normal(size=n) + distance * (y - 0.5))
     found = flag_labels(two(expit(log_odds)), y)
-    assert found.flagged.mean() < 0.15
+    assert found.flagged.mean() < most
     assert found.flagged.mean() < found.contradicted.mean()
 
 
@@ -198,16 +192,16 @@ def test_a_class_that_no_judge_ever_names_does_not_hide_its_rows():
 
 
 @settings(max_examples=30, deadline=None)
-@drawn(st.lists(st.tuples(st.integers(1, 5), st.floats(0.01, 1)), min_size=1, max_size=12))
+@drawn(st.lists(st.sampled_from([0.01, 0.1, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=12))
 def test_what_is_flagged_has_the_largest_expected_f1_of_all_cuts(rows):
-    score, chance = np.array(rows).T
-    chosen = largest_expected_f1(score, chance)
+    chance = np.array(rows)
+    chosen = largest_expected_f1(chance)
 
     def expected(cut):
         return 2 * chance[cut].sum() / (cut.sum() + chance.sum())
 
-    cuts = [score >= value for value in np.unique(score)]
-    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(score), bool)])
+    cuts = [chance >= value for value in np.unique(chance)]
+    assert any((chosen == cut).all() for cut in [*cuts, np.zeros(len(chance), bool)])
     nothing = np.prod(1 - chance)  # then an empty list has the F1 of 1
     assert (expected(chosen) if chosen.any() else nothing) >= max(nothing, *map(expected, cuts)) - 1e-12
 

@@ -97,7 +97,7 @@ def test_every_defense_refuses_a_regression_target():
 @pytest.mark.parametrize("y", [np.tile([[0, 1], [1, 1]], (20, 1)), [["a"], ["b", "c"]] * 20], ids=["matrix", "lists"])
 def test_every_defense_refuses_several_labels_per_row(y):
     for name, model, X in made():
-        words = "flat list of labels|1-D|inhomogeneous" if name == "transformer" else "one label per row.*multilabel"
+        words = "one label per row|1-D|inhomogeneous" if name == "transformer" else "one label per row.*multilabel"
         with pytest.raises(ValueError, match=words):
             model.fit(X, y)
         assert not hasattr(model, "classes_"), name

@@ -94,7 +94,11 @@ def test_kappa_prime_is_exact_at_the_midpoint_and_largest_in_the_worst_case(prob
     for _ in range(20):
         other = rng.choice([-1.0, 1.0], 30)
         change = eta * (other * (K @ (other * dual)) - y * (K @ (y * dual)))
-        bound = kappa_prime_y(K, dual, (y + other) / 2, eta)
+        middle = (y + other) / 2
+        matrix = eta * (K * np.outer(middle, dual) + np.diag(K @ (dual * middle)))
+        np.testing.assert_allclose(matrix @ (other - y), change, atol=1e-12)  # the mean value theorem, exactly
+        bound = kappa_prime_y(K, dual, middle, eta)
+        assert bound == pytest.approx(np.linalg.norm(matrix, np.inf))
         assert np.abs(change).max() <= bound * np.abs(other - y).max() + 1e-12
         assert bound <= kappa_prime_y_worst(K, dual, eta) + 1e-12
 

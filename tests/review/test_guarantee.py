@@ -140,3 +140,10 @@ def test_trusted_rows_do_not_stop_the_order():
     review.answer(rows, y[rows])
     assert review.guarantee().checked >= 5
     assert review.guarantee().wrong == 0
+
+
+def test_rows_that_had_an_order_keep_it_among_themselves():
+    before = np.random.default_rng(0).permutation(20)
+    order = random_order(50, 1, before)
+    np.testing.assert_array_equal(order[order < 20], before)
+    assert sorted(order) == list(range(50))

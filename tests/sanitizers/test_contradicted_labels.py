@@ -152,3 +152,12 @@ def test_metadata_is_routed_to_the_classifier_behind_for_the_kept_rows():
         safe = SanitizedClassifier(ContradictedLabels(random_state=0), Watching().set_fit_request(marks=True))
         safe.fit(X, y, marks=np.arange(400))
         np.testing.assert_array_equal(safe.estimator_.marks_, np.flatnonzero(safe.kept_))
+
+
+def test_a_class_whose_labels_all_look_wrong_keeps_one_of_them():
+    truth = np.r_[np.zeros(104, int), np.ones(100, int)]
+    y = np.r_[np.full(4, 2), truth[4:]]
+    p = np.full((204, 3), 0.02)
+    p[np.arange(204), truth] = 0.96
+    _, labels = ContradictedLabels(random_state=0).fit_resample(truth[:, None] * 1.0, y, pred_probs=p)
+    assert np.bincount(labels).tolist() == [100, 100, 1]

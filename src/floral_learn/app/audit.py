@@ -92,7 +92,9 @@ def audit(
             progress=lambda stage, share: update(share, 1.0, stage),
         )
     say_notes(note for note in result.notes if note not in result.class_notes)  # these come with the summary
-    shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
+    shown = table.features
+    if table.groups is not None:
+        shown = shown.assign(**{str(columns.group): table.groups})
     pictures = None
     if columns.image is not None:
         pictures = PagePictures([columns.image_folder / name for name in table.features[columns.image]], out)

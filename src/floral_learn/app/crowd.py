@@ -75,7 +75,8 @@ def crowd(
         X, more = read_export_items(exported, seed, columns)
         notes += more
     if gold is not None:
-        known, more = read_gold_file(gold, task, columns, set(votes["task"]) if X is None else set(X.index))
+        there = votes["task"] if X is None else X.index
+        known, more = read_gold_file(gold, task, columns, set(there))
         notes += more
     elif exported is not None:
         answers = votes.loc[votes["gold"], ["task", "label"]].itertuples(index=False, name=None)
@@ -145,7 +146,8 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
     from fnmatch import fnmatchcase
 
     table = columns.read(path, label=None, text=(), drop=())
-    frame, notes = table.features.set_axis(list(map(str, table.features.columns)), axis=1), list(table.notes)
+    frame, notes = table.features, list(table.notes)
+    frame.columns = frame.columns.map(str)
     names = [name for name in frame.columns if name != task]
     chosen: dict[str, None] = {}
     for pattern in patterns:
@@ -171,7 +173,8 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
         notes.append(f"{int(blank.sum().sum()):,} of {votes.size:,} cells are blank: no vote")
     for word, lost in (("task", blank.all(axis=1)), ("person", blank.all())):
         if lost.any():
-            notes.append(f"left out, since every vote is blank: {word} {_some(list(map(str, lost.index[lost])))}")
+            gone = lost.index[lost].map(str).tolist()
+            notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
     long = votes.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
     return long[~long["label"].isna()], notes
 
@@ -226,7 +229,8 @@ def read_features(
 def read_gold_file(path: Path, task: str, columns: Any, there: set[Any]) -> tuple[dict[Any, Any], list[str]]:
     """Return task -> known class of the tasks that are there, and notes on rows that were left out."""
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
-    known, notes = known_answers(zip(table.ids.tolist(), table.labels.tolist(), strict=True), path), list(table.notes)
+    known = known_answers(zip(table.ids.tolist(), table.labels.tolist(), strict=True), path)
+    notes = list(table.notes)
     odd = [name for name in known if name not in there]
     if odd and len(odd) < len(known):
         notes.append(f"left out of {path.name}, since nothing is known of it but the answer: task {_some(odd)}")

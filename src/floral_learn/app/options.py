@@ -44,7 +44,8 @@ class TableOptions:
 
     def find(self, source: Path, labelled: bool = True) -> tuple[Path, TableOptions]:
         """The table behind a folder or .zip of pictures, and the options with which to read it."""
-        if self.image is None and self.label is not None and source.suffix.lower() != ".zip" and not source.is_dir():
+        holds_pictures = source.suffix.lower() == ".zip" or source.is_dir()
+        if self.image is None and self.label is not None and not holds_pictures:
             return source, self
         from .pictures import find_pictures
 
@@ -85,7 +86,8 @@ class TableOptions:
     def picture_options(self) -> dict[str, Any]:
         """The options about pictures and embeddings that are not left at their defaults."""
         size = None if self.image is None or self.image_size == 224 else self.image_size
-        found: dict[str, Any] = {"image": self.image, "image_size": size, "skip_unreadable": self.skip_unreadable}
+        found: dict[str, Any] = {"image": self.image, "image_size": size}
+        found["skip_unreadable"] = self.skip_unreadable
         for name in ("image_folder", "embeddings"):
             if path := getattr(self, name):
                 found[name] = str(path.resolve())
@@ -100,7 +102,8 @@ class TableOptions:
         """The encoder of the features."""
         from floral_learn.base.encoder import TableEncoder
 
-        return TableEncoder(text=self.text, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
+        prose = prose_encoder(self.text_encoder)
+        return TableEncoder(text=self.text, text_encoder=prose, random_state=seed)
 
 
 _TEXT, _TEXTS, _PATH = str | None, list[str], Path | None
@@ -206,16 +209,17 @@ def check_out_folder(out: Path, source: Path | None = None, *names: str) -> None
         raise TableError(f"--out {out} is a file; name a folder for the results")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    for name in names:
-        if source is not None and source.exists() and (out / name).exists() and (out / name).samefile(source):
-            raise TableError(f"{source} would be overwritten by {name}; use another --out")
+    for path in (out / name for name in names):
+        if source is not None and source.exists() and path.exists() and path.samefile(source):
+            raise TableError(f"{source} would be overwritten by {path.name}; use another --out")
 
 
 def parse_budget(text: str, n_rows: int | None = None) -> float | int:
     """25 as a count, 0.1 or 10% as a share of the rows; `n_rows`, where it is known, is the largest count."""
     whole = text.lstrip("+-").isdigit()
     try:
-        number: float | int = int(text) if whole else float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        number: float | int = int(text) if whole else float(text.removesuffix("%"))
+        number = number / 100 if text.endswith("%") else number
     except ValueError:
         number = -1.0
     if not whole and not 0 <= number <= 1:

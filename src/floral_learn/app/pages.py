@@ -64,12 +64,13 @@ def most_telling(frame: Any, labels: np.ndarray) -> list[int]:
     for at in range(frame.shape[1]):
         column = frame.iloc[:, at]
         if column.dtype.kind in "iuf":
-            column = pd.qcut(column.rank(), max(2, min(10, len(labels) // 10)), labels=False, duplicates="drop")
+            parts = max(2, min(10, len(labels) // 10))
+            column = pd.qcut(column.rank(), parts, labels=False, duplicates="drop")
         codes, names = pd.factorize(column)
         # a table of k x M counts of n rows shows so much by chance, to first order
         chance = (len(names) - 1) * (len(np.unique(labels)) - 1) / (2 * len(labels))
-        told = mutual_info_score(labels, codes) - chance if len(names) <= max(2, len(labels) // 10) else 0.0
-        shares.append(told)
+        few = len(names) <= max(2, len(labels) // 10)
+        shares.append(mutual_info_score(labels, codes) - chance if few else 0.0)
     return np.argsort(-np.array(shares), kind="stable").tolist()
 
 
@@ -146,7 +147,7 @@ def _tasks(found: VoteAggregation, most: int) -> list[dict[str, Any]]:
 def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
     votes = found.votes
     labels = found.probability.argmax(axis=1)
-    right = labels[votes.item] == votes.label
+    right = votes.right(labels[votes.item])
     given = np.bincount(votes.label, votes.weight, minlength=len(votes.classes))
     confirmed = np.bincount(votes.label, votes.weight * right, minlength=len(votes.classes))
     return [

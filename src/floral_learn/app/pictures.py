@@ -115,7 +115,8 @@ def list_folder(folder: Path, labelled: bool = True) -> tuple[list[list[str]], l
     if len(inside) == 1 and inside[0].is_dir() and any(path.is_dir() for path in _seen(inside[0])):
         rows, problems = list_folder(inside[0], labelled)
         name = inside[0].name
-        return [[f"{name}/{file}", label] for file, label in rows], [(f"{name}/{f}", why) for f, why in problems]
+        rows = [[f"{name}/{file}", label] for file, label in rows]
+        return rows, [(f"{name}/{file}", why) for file, why in problems]
     top, rows, problems = folder.resolve(), [], []
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
@@ -164,10 +165,12 @@ def read_pictures(table: Any, columns: Any) -> Any:
     with progress_bar("look at the pictures") as update:
         found = look_at_pictures(files, folder=columns.image_folder, progress=lambda done, of, _: update(done, of))
     bad = {problem.row: problem.detail for problem in found if problem.problem == "unreadable"}
-    no_picture = "is no picture, by its name"
-    columns.problems.extend((f, "no picture" if why == no_picture else "left out", why) for f, why in columns.strays)
+    for name, why in columns.strays:
+        problem = "no picture" if why == "is no picture, by its name" else "left out"
+        columns.problems.append((name, problem, why))
     for row, problem, detail, other in found:
-        columns.problems.append((files[row], problem, detail + ("" if other < 0 else f" as {files[other]}")))
+        twin = "" if other < 0 else f" as {files[other]}"
+        columns.problems.append((files[row], problem, detail + twin))
     _tell(columns.problems, columns.skip_unreadable)
     if bad:
         keep = np.array([row for row in range(len(files)) if row not in bad], dtype=int)
@@ -187,11 +190,13 @@ def _local(table: Any, files: list[str], columns: Any) -> tuple[Any, list[str]]:
     away = np.array([bool(_REMOTE.match(name)) for name in files])
     if not away.any():
         return table, files
-    said = f"{away.sum():,} of {len(files):,} pictures are not on this machine, such as {short(files[away.argmax()])}"
+    first = short(files[away.argmax()])
+    said = f"{away.sum():,} of {len(files):,} pictures are not on this machine, such as {first}"
     if not columns.skip_unreadable:
         raise TableError(f"{said}: nothing is fetched; download them, or leave them out with --skip-unreadable")
     say(f"  left out: {said}")
-    columns.problems.extend((name, "left out", "is not on this machine") for name in np.array(files)[away].tolist())
+    left_out = [(name, "left out", "is not on this machine") for name in files if _REMOTE.match(name)]
+    columns.problems.extend(left_out)
     if away.all():
         raise TableError("no row with a picture is left")
     rows = np.flatnonzero(~away)
@@ -229,8 +234,10 @@ def _tell(problems: list[tuple[str, str, str]], skip: bool, most: int = 20) -> N
 
 def _some_rows(table: Any, keep: np.ndarray) -> Any:
     """Some rows of a table; a copy with new labels still has all rows of its file."""
-    columns = {name: getattr(table, name) for name in ("labels", "ids", "groups", "weights", "trusted", "rows")}
-    some = {name: None if values is None else values[keep] for name, values in columns.items()}
+    some = {}
+    for name in ("labels", "ids", "groups", "weights", "trusted", "rows"):
+        values = getattr(table, name)
+        some[name] = None if values is None else values[keep]
     if table.encoder is not None:
         table.encoder.vectors = table.encoder.vectors[keep]
     return replace(table, features=table.features.iloc[keep].reset_index(drop=True), **some)
@@ -255,7 +262,8 @@ def _unpacked(path: Path) -> Path:
 
     def unpack(part: Path) -> None:
         with zipfile.ZipFile(path) as archive:
-            size, free = sum(member.file_size for member in archive.infolist()), shutil.disk_usage(path.parent).free
+            size = sum(member.file_size for member in archive.infolist())
+            free = shutil.disk_usage(path.parent).free
             if size > free / 2:
                 raise TableError(f"{path} unpacks to {size:,} bytes, and {free:,} are free; unpack it yourself")
             archive.extractall(part)  # zipfile keeps names inside and writes no links

@@ -142,11 +142,12 @@ def labels_from_annotators(table: Any, X: Any, seed: int) -> Any:
 
     gold = None
     if table.trusted is not None:
-        gold = [label if known else None for label, known in zip(table.labels.tolist(), table.trusted, strict=True)]
+        gold = table.labels.astype(object)
+        gold[~table.trusted] = None
     found = aggregate_votes(table.labels, X, groups=table.groups, gold=gold, random_state=seed)
     changed = int(np.sum(found.labels != table.labels))
-    note = f"{changed:,} of {len(table):,} labels read differently, by who gave them ({len(found.annotators):,} people)"
-    table.notes.append(note)
+    read = f"{changed:,} of {len(table):,} labels read differently"
+    table.notes.append(f"{read}, by who gave them ({len(found.annotators):,} people)")
     if undecided := len(found.undecided):
         table.notes.append(f"{undecided:,} labels are not decided: mark some that are known to be right (--trusted)")
     return replace(table, labels=found.labels)

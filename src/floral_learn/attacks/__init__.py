@@ -30,25 +30,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# name on the command line -> class; a new attack is one file and one line here
-ATTACKS: dict[str, type[LabelAttack]] = {
-    attack.name: attack
-    for attack in (
-        RandomFlips,
-        ClassBiased,
-        Farthest,
-        NearBoundary,
-        TopK,
-        RandomizedTopK,
-        Alfa,
-        AlfaTilt,
-        LabelFlipping,
-        Gradient,
-        Evasive,
-        Adaptive,
-        Pointwise,
-    )  # fmt: skip
-}
+# name on the command line -> class, in this order; a new attack is one file and one name here
+_CLASSES: tuple[type[LabelAttack], ...] = (
+    RandomFlips, ClassBiased, Farthest, NearBoundary, TopK, RandomizedTopK, Alfa, AlfaTilt, LabelFlipping, Gradient,
+    Evasive, Adaptive, Pointwise,
+)  # fmt: skip
+ATTACKS = {attack.name: attack for attack in _CLASSES}
 
 
 def attack_class(name: Any) -> type[LabelAttack]:

@@ -137,7 +137,6 @@ def find_label_issues(
         suggested=suggested,
         score=_spread(flags.score, judged),
         flagged=_spread(flags.flagged, judged),
-        wrong_probability=_spread(flags.wrong_probability, judged),
         wrong_share=flags.wrong_share * float(judged.mean()),
         probability=probability,
         reasons=_reasons(evidence, flags.flagged, codes, judged, around),

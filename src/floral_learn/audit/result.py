@@ -29,11 +29,9 @@ class LabelIssues(Shown):
     given, suggested : int ndarray of shape (n,)
         Class numbers of the given label and of the most probable other one.
     score : ndarray of shape (n,)
-        Ranks the labels, in [0, 1], not a probability.
+        Estimate of how probable it is that each label is wrong, too low where errors were chosen; ranks the labels.
     flagged : bool ndarray of shape (n,)
         Labels to look at: the set with the largest expected F1.
-    wrong_probability : ndarray of shape (n,)
-        Estimate of how probable it is that each label is wrong, too low where errors were chosen.
     wrong_share : float
         Estimated share of wrong labels, too low where errors were chosen.
     probability : ndarray of shape (n, M)
@@ -92,7 +90,6 @@ class LabelIssues(Shown):
     suggested: np.ndarray
     score: np.ndarray
     flagged: np.ndarray
-    wrong_probability: np.ndarray
     probability: np.ndarray
     reasons: np.ndarray
     neighbour_disagreement: np.ndarray
@@ -174,7 +171,7 @@ class LabelIssues(Shown):
 
         See `why_not_cleaned` before you train on them.
         """
-        replaced = self.flagged & (self.wrong_probability > 0.5)
+        replaced = self.flagged & (self.score > 0.5)
         return self.classes[np.where(replaced, self.suggested, self.given)]
 
     def why_not_cleaned(self) -> str | None:

@@ -82,9 +82,9 @@ _COMPILED = ("sklearn.preprocessing._polynomial.SplineTransformer",)
 
 
 def allowed_sklearn(name: str) -> bool:
-    """Whether a class of scikit-learn may be created from a file that nobody vouches for."""
-    module = name.rpartition(".")[0].removeprefix("sklearn.")
-    return name not in _COMPILED and (module in _PLAIN or module.partition(".")[0] in _PLAIN)
+    """Whether this is a class of scikit-learn that may be created from a file that nobody vouches for."""
+    package, _, module = name.rpartition(".")[0].partition(".")
+    return package == "sklearn" and name not in _COMPILED and bool({module, module.partition(".")[0]} & _PLAIN)
 
 
 def is_own_class(name: str) -> bool:
@@ -107,14 +107,9 @@ def _python_class(name: str) -> type | None:
 
 def unknown_types(found: Iterable[str], schema: Any) -> list[str]:
     """Names of types that are not created unless the caller names them: strange to skops and us, or compiled code."""
-    strange = {
-        name
-        for name in found
-        if not (is_own_class(name) or name in _OWN_NODES)
-        and not (name.startswith("sklearn.") and allowed_sklearn(name) and _python_class(name))
-    }
-    named = map(node_name, _nodes(schema))
-    return sorted(strange | {name for name in named if name.startswith("sklearn.") and not allowed_sklearn(name)})
+    known = {n for n in found if is_own_class(n) or n in _OWN_NODES or (allowed_sklearn(n) and _python_class(n))}
+    compiled = {n for n in map(node_name, _nodes(schema)) if n.startswith("sklearn.") and not allowed_sklearn(n)}
+    return sorted(set(found) - known | compiled)
 
 
 def read_schema(raw: bytes, max_bytes: int) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from floral_learn.crowd.votes import Votes, read_votes
 
-from .aggregate import VoteAggregation, aggregate_votes
+from .aggregate import VoteAggregation, aggregate_votes, next_tasks
 from .classifier import CrowdClassifier
-from .next_tasks import next_tasks
 
 __all__ = ["CrowdClassifier", "VoteAggregation", "Votes", "aggregate_votes", "next_tasks", "read_votes"]

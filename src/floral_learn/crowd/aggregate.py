@@ -1,4 +1,4 @@
-"""``aggregate_votes``: labels, probabilities and a judgement of the annotators from votes, with or without features."""
+"""``aggregate_votes``: labels, probabilities, a judgement of the annotators, and what to ask whom next."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from floral_learn.base import Shown
 from floral_learn.base.alignment import WAY_OUT, align, first_names, index_of
+from floral_learn.base.cells import is_missing
 from floral_learn.base.frames import is_frame, same_kind, without_columns
 from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
 from floral_learn.crowd.votes import Votes, read_votes
 
-from . import annotators as people
+from .annotators import judge
 from .features import encode_items
 from .readings import ERROR_RATE, Answers
 from .solve import MISLED, Solution, allow_for_shared_mistakes, solve
@@ -66,12 +68,6 @@ class VoteAggregation(Shown):
         return self.classes[self.probability.argmax(axis=1)]
 
     @property
-    def weights(self) -> np.ndarray:
-        """(n,) how much more probable the label is than chance, 0 to 1: sample weights for any model."""
-        k = len(self.classes)
-        return np.ones(len(self.items)) if k < 2 else (self.probability.max(axis=1) - 1 / k) / (1 - 1 / k)
-
-    @property
     def decided(self) -> np.ndarray:
         """(n,) True where the label's probability is 0.85 or more and nobody contradicts it who may be right.
 
@@ -96,16 +92,19 @@ class VoteAggregation(Shown):
         return self.solution.fit.confusions()
 
     @cached_property
-    def judged(self) -> people.People:
-        """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
+    def judged(self) -> dict[str, Any]:
+        """How far each annotator can be relied on: columns in the order of `votes.annotators`."""
         s = self.solution
         without = allow_for_shared_mistakes(s.leave_one_out, MISLED, len(self.classes))
-        return people.judge(self.votes, s.held, without, s.mirror, s.settled)
+        return judge(s.fit, s.held, without, s.mirror, s.settled, s.agreement)
 
     @cached_property
     def people(self) -> Any:
-        """`annotators` as a pandas frame, whatever the votes came in."""
-        return people.frame(self.judged, self.votes, self.solution.fit, self.solution.agreement)
+        """`annotators` as a pandas frame, whatever the votes came in: least reliable first, by the upper end."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.judged).sort_values(["high", "reliability"], kind="stable")
+        return frame.reset_index(drop=True)
 
     @property
     def annotators(self) -> Any:
@@ -169,7 +168,7 @@ def aggregate_votes(
     Returns
     -------
     VoteAggregation
-        ``labels``, ``probability``, ``weights``, ``decided``, ``undecided``, ``contested``, ``annotators``, ``notes``.
+        ``labels``, ``probability``, ``decided``, ``undecided``, ``contested``, ``annotators``, ``notes``.
 
     Examples
     --------
@@ -183,21 +182,12 @@ def aggregate_votes(
     >>> found.annotators["annotator"].tolist()[0]
     3
     """
-    read = read_votes(
-        votes,
-        groups=groups,
-        X=X,
-        classes=classes,
-        missing=missing,
-        task=task,
-        worker=worker,
-        label=label,
-        negations=True,
-    )
+    columns = {"task": task, "worker": worker, "label": label}
+    read = read_votes(votes, groups=groups, X=X, classes=classes, missing=missing, negations=True, **columns)
     known = read_gold(gold_of_rows(gold, votes, X), read, missing)
     rng = generator(random_state)
-    views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
-    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
+    Z = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
+    return VoteAggregation(read, solve(read, Z, rng=rng, gold=known), known, votes if is_frame(votes) else None)
 
 
 def gold_of_rows(gold: Any, votes: Any, X: Any) -> Any:
@@ -212,38 +202,30 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
     """(n,) class codes of known answers, -1 elsewhere; None where nothing is known."""
     if gold is None:
         return None
-    n = len(votes.items)
-    codes = np.full(n, -1)
-    index = index_of(gold)
+    n, index = len(votes.items), index_of(gold)
+    values = gold.values() if isinstance(gold, Mapping) and not hasattr(gold, "iloc") else gold
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    rows: Any = range(n)
     if index is not None and list(index) != votes.items.tolist():
         place = {name: row for row, name in enumerate(votes.items.tolist())}
         if odd := [name for name in index if name not in place]:
             raise ValueError(f"gold names tasks that are not there: {first_names(odd)}. {WAY_OUT}")
         if not index.is_unique:
             raise ValueError(f"gold names task {index[index.duplicated()][0]!r} twice")
-        pairs = list(zip([place[name] for name in index], values_of(gold), strict=True))
-    else:
-        values = np.asarray(values_of(gold), dtype=object)
-        if values.shape != (n,):
-            raise ValueError(
-                f"gold must be a mapping task -> class, a Series indexed by task, or hold one entry per task: {n}, got "
-                f"shape {values.shape}"
-            )
-        pairs = list(enumerate(values.tolist()))
-    pairs = [(row, v) for row, v in pairs if not (v is None or v != v or v == missing)]
-    known = {value: code for code, value in enumerate(votes.classes.tolist())}
-    for row, value in pairs:
+        rows = [place[name] for name in index]
+    elif len(values) != n or np.ndim(values[0]):
+        raise ValueError(
+            f"gold must be a mapping task -> class, a Series indexed by task, or hold one entry per task: {n}, got "
+            f"{len(values)}"
+        )
+    codes, known = np.full(n, -1), {value: code for code, value in enumerate(votes.classes.tolist())}
+    for row, value in zip(rows, values, strict=True):
+        if is_missing(value) or value == missing:
+            continue
         if value not in known:
             raise ValueError(f"gold holds {value!r}, which is not among the classes {list(known)[:12]}")
         codes[row] = known[value]
     return codes if (codes >= 0).any() else None
-
-
-def values_of(gold: Any) -> Any:
-    """The values of a mapping or Series as a list; anything else as it is."""
-    if isinstance(gold, Mapping) and not hasattr(gold, "iloc"):
-        return list(gold.values())
-    return gold.tolist() if hasattr(gold, "iloc") else gold
 
 
 def _notes(found: VoteAggregation) -> list[str]:
@@ -262,22 +244,18 @@ def _notes(found: VoteAggregation) -> list[str]:
         spelled.setdefault(" ".join(name.split()).casefold(), []).append(name)
     if alike := [" and ".join(map(repr, names)) for names in spelled.values() if len(names) > 1]:
         notes.append(f"Classes that differ in capitals or spaces only count as different ones: {', '.join(alike[:4])}.")
-    share, limit = doubtful_share(found)
-    if solution.checked and share > 0.6 * limit:
+    varied, several = Answers.of(votes).varied, votes.per_annotator > 1
+    if 2 * (functions := int((several & ~varied).sum())) > len(votes.annotators):
         notes.append(
-            f"About {100 * share:.0f} % of the votes come from people whose answers do not fit the rest. "
-            f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes "
-            "would show it: answer some tasks (gold)."
-            if share <= limit
-            else f"More than {100 * limit:.0f} % of the votes come from people whose answers do not fit the rest: "
-            "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "
-            "tasks (gold)."
+            f"{functions:,} of {len(votes.annotators):,} voters name one class only, as labelling functions do. Where "
+            "they abstain is no vote; what they say cannot be checked by hiding votes."
         )
-    if functions := _functions(votes):
-        notes.append(functions)
-    few = len(votes.annotators) < 3
-    if few or not solution.checked:
-        notes.append(_why_undecided(votes, few, solution.checked))
+    if against := int(votes.negative.sum()):
+        notes.append(f"Votes that say what a task is not: {against:,}.")
+    if len(votes.annotators) < 3 or not solution.checked:
+        labels = "read from the votes and what else is known" if solution.checked else "those of the majority"
+        why = _why_undecided(len(votes.annotators), bool(varied.any()))
+        notes.append(f"Labels are {labels}, and none is decided but known answers (gold): {why}.")
     elif open_items := len(found.undecided):
         why = (
             "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
@@ -290,43 +268,79 @@ def _notes(found: VoteAggregation) -> list[str]:
     return notes
 
 
-def _functions(votes: Votes) -> str:
-    """A note on voters who name one class only, with several votes each, where they are most of all."""
-    one_class = ~Answers.of(votes).varied & (votes.per_annotator > 1)
-    if 2 * one_class.sum() <= len(votes.annotators):
-        return ""
-    return (
-        f"{int(one_class.sum()):,} of {len(votes.annotators):,} voters name one class only, as labelling functions do. "
-        "Where they abstain is no vote; what they say cannot be checked by hiding votes."
-    )
+def _why_undecided(voters: int, varied: bool) -> str:
+    if voters == 1:
+        return "there is one voter, whom nobody can contradict"
+    if voters == 2:
+        return (
+            "there are two voters; where they differ either may be right, where they agree nobody can contradict them"
+        )
+    if not varied:
+        return "nobody names more than one class, so votes cannot check each other"
+    return "what one person says cannot be foretold from what the others say"
 
 
-def _why_undecided(votes: Votes, few: bool, read: bool) -> str:
-    labels = "read from the votes and what else is known" if read else "those of the majority"
-    if few and len(votes.annotators) == 1:
-        why = "there is one voter, whom nobody can contradict"
-    elif few:
-        why = "there are two voters; where they differ either may be right, where they agree nobody can contradict them"
-    elif not Answers.of(votes).varied.any():
-        why = "nobody names more than one class, so votes cannot check each other"
-    else:
-        why = "what one person says cannot be foretold from what the others say"
-    return f"Labels are {labels}, and none is decided but known answers (gold): {why}."
+def next_tasks(found: VoteAggregation, n: int = 10) -> Any:
+    """Return the tasks whose label is likeliest to be put right by one more vote, and whom to ask.
 
+    The gain of asking person a about task i is the expected rise of the label's probability of being right,
+    sum_v p(v) max_c p(c | v) - max_c p(c), under a's confusion matrix. Items with two readings come first where gains
+    are equal; nobody is asked twice about one task, and the work is dealt out among the reliable.
 
-def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
-    """Share of votes by people who hardly follow the labels, and the share above which concerted lies win.
+    Parameters
+    ----------
+    found : VoteAggregation
+    n : int, default=10
+        Number of tasks.
 
-    That is (1 - e - w) / (2 - e - w), e the error of the people who are not doubtful and w its share that falls on the
-    lie: e / (K - 1), which is next to nothing with many classes.
+    Returns
+    -------
+    DataFrame
+        task, annotator (empty where everybody has voted), gain, probability (of the present label), decided, most
+        useful first. Tasks that are not decided come early: there an answer of your own (`gold`) says more than any
+        vote.
     """
-    votes = found.votes
-    judged = found.judged
-    doubtful = judged.p_value < ERROR_RATE
-    sizes = votes.per_annotator
-    honest = ~doubtful
-    if not honest.any():
-        return 1.0, 0.5
-    error = 1 - float(np.average(judged.reliability[honest], weights=sizes[honest] + 1e-9))
-    lost = min(error + error / max(len(votes.classes) - 1, 1), 1.0)
-    return float(sizes[doubtful].sum() / sizes.sum()), (1 - lost) / (2 - lost)
+    import pandas as pd
+
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n={n!r} must be a number of tasks, at least 1")
+    votes, people = found.votes, found.judged
+    trusted = np.flatnonzero(people["p_value"] > ERROR_RATE)
+    asked = np.arange(len(votes.annotators)) if not len(trusted) else trusted
+    asked = asked[np.argsort(-people["low"][asked], kind="stable")[:50]]
+    rows = np.arange(len(votes.items)) if found.gold is None else np.flatnonzero(found.gold < 0)
+    confusions = found.solution.fit.confusions(asked)
+    held = found.solution.held[rows]  # one more person is misled as well where everybody is
+    gain = _gain(held, confusions.mean(axis=0)).round(6)
+    first = np.lexsort((held.max(axis=1), ~found.contested[rows], -gain))[:n]
+    rows, held = rows[first], held[first]
+    gains = np.column_stack([_gain(held, confusion) for confusion in confusions])
+    row, column = np.full(len(votes.items), -1), np.full(len(votes.annotators), -1)
+    row[rows], column[asked] = np.arange(len(rows)), np.arange(len(asked))
+    place = row[votes.item], column[votes.annotator]
+    has_voted = np.minimum(*place) >= 0
+    gains[place[0][has_voted], place[1][has_voted]] = -1.0
+    load, whom = np.zeros(len(asked)), np.zeros(len(rows), dtype=int)
+    for task, each in enumerate(gains):
+        whom[task] = np.where(each >= max(0.95 * each.max(), 0.0), load, np.inf).argmin()
+        load[whom[task]] += 1
+    names = votes.annotators[asked[whom]].astype(object)
+    names[gains.max(axis=1) < 0] = None
+    columns = {
+        "task": votes.items[rows],
+        "annotator": names,
+        "gain": np.maximum(gains[np.arange(len(rows)), whom], 0.0),
+        "probability": found.probability[rows].max(axis=1),
+        "decided": found.decided[rows],
+    }
+    return same_kind(pd.DataFrame(columns), found.like)
+
+
+def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
+    n, k = probability.shape
+    right = np.empty(n)
+    for part in gen_batches(n, max(1, 4_000_000 // k**2)) if n else ():  # (rows, truth, vote) at a time
+        joint = probability[part, :, None] * confusion[None]
+        right[part] = joint.max(axis=1).sum(axis=1)
+    return right - probability.max(axis=1)

@@ -34,21 +34,9 @@ from .readings import ERROR_RATE, Fit, habits
 WEAK = 0.2  # share of the answers that a weak but honest person knows
 
 
-@dataclass(frozen=True)
-class People:
-    """One entry per annotator."""
-
-    reliability: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    p_value: np.ndarray
-    named: np.ndarray
-    evidence: list[str]  # in words, for those who are named
-
-
 def judge(
-    votes: Votes, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None = None, settled: bool = True
-) -> People:
+    fit: Fit, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None, settled: bool, pairs: Agreement
+) -> dict[str, Any]:
     """Share of right answers with an interval, and the evidence against "weak but honest".
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
@@ -57,6 +45,7 @@ def judge(
     that the votes themselves expect to be wrong. Where nobody can tell a reading from the opposing one, `mirror`, it
     spans both. `held` (n, K) are the probabilities of the labels, `without` (V, K) those without each vote.
     """
+    votes = fit.answers.votes
     n = np.maximum(votes.per_annotator, 1e-9)
     counted_out = votes.per_person(votes.belief(without))
     counted_in = np.maximum(votes.per_person(votes.belief(held[votes.item])), counted_out)
@@ -71,36 +60,36 @@ def judge(
     middle = (counted_in + counted_out) / 2
     p_value, evidence = _tests(votes, without)
     named = benjamini_hochberg(p_value) if settled else np.zeros(len(n), dtype=bool)
-    told = [text if who else "" for text, who in zip(evidence, named.tolist(), strict=True)]
-    return People((middle + 0.5) / (n + 1), low, high, p_value, named, told)
+    return {
+        "annotator": votes.annotators,
+        "votes": np.round(votes.per_annotator).astype(int),
+        "reliability": (middle + 0.5) / (n + 1),
+        "low": low,
+        "high": high,
+        "named": named,
+        "p_value": p_value,
+        "evidence": np.where(named, evidence, ""),
+        "agrees_with": _partners(pairs, votes.annotators),
+        "most_confused": _most_confused(fit, votes),
+    }
 
 
 def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(A,) p-values, and in words what each rests on: votes that name a class."""
-    if votes.negative.any():
-        votes, without = votes.some(~votes.negative), without[~votes.negative]
-    people, rows = len(votes.annotators), np.arange(len(votes))
+    votes, without = votes.some(~votes.negative), without[~votes.negative]
     if len(votes.classes) < 2 or not len(votes):
-        return np.ones(people), [""] * people
-    parts = {
-        "": np.ones(len(votes), dtype=bool),
-        ", the later half of their answers": later_half(votes),  # some are honest at first
-    }
-    p_value, part = weaker_than_weak(votes, without, list(parts.values()))
-    inside = np.stack(list(parts.values()))[part[votes.annotator], rows]
-    counts = _agreement(votes, without, inside)
-    return p_value, [
-        f"agrees with the labels that the others give on {agreed:.0f} of {tasks:.0f} tasks{list(parts)[which]}; a weak "
-        f"but honest person would on {expected:.0f} (p = {p:.1g})"
-        for agreed, tasks, expected, which, p in zip(*counts, part.tolist(), p_value, strict=True)
-    ]
-
-
-def _agreement(votes: Votes, without: np.ndarray, inside: np.ndarray) -> list[np.ndarray]:
-    """Of each person (A,): tasks answered as the others do, tasks, and how many a weak but honest one would."""
-    label = without.argmax(axis=1)
+        return np.ones(len(votes.annotators)), [""] * len(votes.annotators)
+    every, later = np.ones(len(votes), dtype=bool), later_half(votes)  # some are honest at first
+    p_value, part = weaker_than_weak(votes, without, [every, later])
+    inside, label = np.where(part[votes.annotator] == 0, every, later), without.argmax(axis=1)
     weak = WEAK * without[np.arange(len(votes)), label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
-    return [votes.per_person(inside * values) for values in (votes.label == label, 1.0, weak)]
+    counts = (votes.per_person(inside * values) for values in (votes.label == label, 1.0, weak))
+    return p_value, [
+        f"agrees with the labels that the others give on {agreed:.0f} of {tasks:.0f} tasks"
+        f"{', the later half of their answers' if half else ''}; a weak but honest person would on {expected:.0f} "
+        f"(p = {p:.1g})"
+        for agreed, tasks, expected, half, p in zip(*counts, part.tolist(), p_value, strict=True)
+    ]
 
 
 def weaker_than_weak(
@@ -141,37 +130,12 @@ def weaker_than_weak(
     answers = np.where(inside[:, None, :, None], weak * np.exp(ratio), weak).reshape(ways, len(at), k).cumsum(axis=2)
     member = csr_array((np.ones(len(at)), (np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at]))))
     rng, total = np.random.default_rng(0), np.exp(-evidence[suspects])
-    step = max(1, 4_000_000 // answers[0].size)  # a block of draws at a time
-    for first in range(0, draws, step):
-        way = np.arange(first, min(first + step, draws)) % ways
-        drawn = rng.random((len(way), len(at)))
-        vote = np.minimum((drawn[:, :, None] > answers[way]).sum(axis=2), k - 1)
-        each = [score[np.arange(len(at)), vote] @ member for score in scores]
-        again = logsumexp(each, axis=0) - np.log(ways)
-        total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0).sum(axis=0)
+    for draw in range(draws):
+        vote = np.minimum((rng.random((len(at), 1)) > answers[draw % ways]).sum(axis=1), k - 1)
+        again = logsumexp([score[np.arange(len(at)), vote] @ member for score in scores], axis=0) - np.log(ways)
+        total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0)
     p_value[suspects] = np.minimum(total / (draws + 1), 1.0)
     return p_value, best
-
-
-def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement) -> Any:
-    """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
-    import pandas as pd
-
-    found = pd.DataFrame(
-        {
-            "annotator": votes.annotators,
-            "votes": np.round(votes.per_annotator).astype(int),
-            "reliability": people.reliability,
-            "low": people.low,
-            "high": people.high,
-            "named": people.named,
-            "p_value": people.p_value,
-            "evidence": people.evidence,
-            "agrees_with": _partners(pairs, votes.annotators),
-            "most_confused": _most_confused(fit, votes),
-        }
-    )
-    return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
 
 
 def _partners(pairs: Agreement, names: np.ndarray) -> list[str]:
@@ -278,9 +242,7 @@ def benjamini_hochberg(p_value: np.ndarray, rate: float = ERROR_RATE) -> np.ndar
 
 def later_half(votes: Votes) -> np.ndarray:
     """(V,) whether a vote is in the later half of its person's votes: some are honest at first."""
-    order = np.lexsort((np.arange(len(votes)), votes.annotator))
-    size = np.bincount(votes.annotator, minlength=len(votes.annotators))
-    first = np.concatenate([[0], np.cumsum(size)[:-1]])
-    place = np.empty(len(votes))
-    place[order] = np.arange(len(votes)) - first[votes.annotator[order]]
-    return place >= size[votes.annotator] / 2
+    order = np.argsort(votes.annotator, kind="stable")
+    who, later = votes.annotator[order], np.empty(len(votes), dtype=bool)
+    later[order] = 2 * np.arange(len(who)) >= np.searchsorted(who, who) + np.searchsorted(who, who, "right")
+    return later

@@ -14,12 +14,10 @@ from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.frames import is_frame, without_columns
 from floral_learn.base.rows import explain_refusal, read_rows, take_rows
 from floral_learn.base.validation import generator
-from floral_learn.crowd.votes import read_votes
 
-from .aggregate import VoteAggregation, gold_of_rows, read_gold
-from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
+from .aggregate import aggregate_votes
+from .features import MOST_ROWS, PENALTY, linear_steps
 from .readings import ERROR_RATE
-from .solve import solve
 
 
 class CrowdClassifier(ClassifierMixin, Estimator):
@@ -31,28 +29,16 @@ class CrowdClassifier(ClassifierMixin, Estimator):
     Parameters
     ----------
     estimator : classifier, optional
-        What predicts in the end. By default a logistic regression on the tasks' main directions, or on an rbf kernel
-        through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
+        What predicts in the end. By default a logistic regression on the tasks' main directions. It is fitted with
+        sample weights where it takes them.
     random_state : int, Generator or None
-        Source of the folds and landmarks.
+        Source of the folds.
 
     Attributes
     ----------
     classes_ : array (K,)
-    labels_ : array (n,)
-        The most probable class of each training task.
-    label_probability_ : array (n, K)
-    decided_ : array (n,) of bool
-        False where two groups of people contradict each other and neither clearly outvotes the other: these labels are
-        not to be relied on, and `gold` answers settle them.
-    contested_ : array (n,) of bool
-        Items on which ways to read the votes say different things.
-    annotators_ : DataFrame
-        Per annotator: votes, reliability with interval, whether named and on what evidence, most frequent mistake.
-    confusions_ : array (A, K, K)
-        Probability of each vote given each truth, in the order of ``aggregation_.votes.annotators``.
     aggregation_ : VoteAggregation
-        All of the above, and ``notes``.
+        What `aggregate_votes` says of the training tasks: ``labels``, ``probability``, ``decided``, ``annotators``, ...
     estimator_ : fitted classifier
 
     Examples
@@ -73,19 +59,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(
-        self,
-        X: Any,
-        votes: Any,
-        *,
-        groups: Any = None,
-        gold: Any = None,
-        classes: Any = None,
-        missing: Any = None,
-        task: Any = "task",
-        worker: Any = "worker",
-        label: Any = "label",
-    ) -> CrowdClassifier:
+    def fit(self, X: Any, votes: Any, **options: Any) -> CrowdClassifier:
         """Fit from rows and votes.
 
         Parameters
@@ -93,47 +67,27 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         X : array, frame or sparse matrix (n, d)
         votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
             A long frame's tasks are matched to X's column `task`, or to its index; a 1-D array is one label per item.
-        groups : array-like (n,), optional
-            With one label per task: who gave it.
-        gold : array-like (n,) or mapping task -> class, optional
-            Answers known to be right.
-        classes : array-like, optional
-            All classes; a vote for anything else is refused. By default those that occur.
-        missing : scalar, optional
-            A value that means "no vote", such as -1. NaN, None and empty text always do.
-        task, worker, label : str
-            The columns of a long frame.
+        **options
+            `groups`, `gold`, `classes`, `missing`, `task`, `worker` and `label`, as of `aggregate_votes`.
         """
-        read = read_votes(
-            votes,
-            groups=groups,
-            X=X,
-            classes=classes,
-            missing=missing,
-            task=task,
-            worker=worker,
-            label=label,
-            negations=True,
-        )
-        known = read_gold(gold_of_rows(gold, votes, X), read, missing)
-        given, X = self._items(without_columns(X, task), reset=True)
-        if len(read.classes) < 2:
-            raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
         rng = generator(self.random_state)
-        views = encode_items(X, rng)
-        like = votes if is_frame(votes) else None
-        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, like)
-        self.classes_ = read.classes
-        told = (read.per_item > 0) if known is None else (read.per_item > 0) | (known >= 0)
-        self.task_ = task
+        self.aggregation_ = aggregate_votes(votes, X, random_state=rng, **options)
+        self.task_ = options.get("task", "task")
+        self.classes_ = self.aggregation_.classes
+        if len(self.classes_) < 2:
+            raise ValueError(f"votes: everybody voted {self.classes_.tolist()[0]!r}; a classifier needs two classes")
+        given, numbers = self._items(X, reset=True)
+        gold, per_item = self.aggregation_.gold, self.aggregation_.votes.per_item
+        told = (per_item > 0) if gold is None else (per_item > 0) | (gold >= 0)
         try:
-            self.estimator_ = self._fit_final(X if self.estimator is None else given, np.flatnonzero(told), rng)
+            self.estimator_ = self._fit_final(numbers if self.estimator is None else given, np.flatnonzero(told), rng)
         except (TypeError, ValueError) as error:
             raise explain_refusal(error, given, self.estimator) from error
         return self
 
     def _items(self, X: Any, reset: bool) -> tuple[Any, Any]:
         """The rows for an estimator of the caller's own (a frame untouched), and as numbers."""
+        X = without_columns(X, self.task_)
         if not is_frame(X):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
             return X, X
@@ -147,45 +101,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):
 
     def _asked(self, X: Any) -> Any:
         """New rows as the estimator takes them."""
-        given, numbers = self._items(without_columns(X, self.task_), reset=False)
+        given, numbers = self._items(X, reset=False)
         return numbers if self.estimator is None else given
 
     @property
     def labels_(self) -> np.ndarray:
         """The most probable class of each training task."""
         return self.aggregation_.labels
-
-    @property
-    def label_probability_(self) -> np.ndarray:
-        """(n, K) probability of each class."""
-        return self.aggregation_.probability
-
-    @property
-    def decided_(self) -> np.ndarray:
-        """Items whose label does not hang on which of two groups of people lies."""
-        return self.aggregation_.decided
-
-    @property
-    def contested_(self) -> np.ndarray:
-        """Items with two readings that are nearly as likely."""
-        return self.aggregation_.contested
-
-    @property
-    def confusions_(self) -> np.ndarray:
-        """(A, K, K) probability of each vote given each truth."""
-        return self.aggregation_.confusions
-
-    @property
-    def annotators_(self) -> Any:
-        """Frame of the annotators, least reliable first."""
-        return self.aggregation_.annotators
-
-    def next_tasks(self, n: int = 10, *, annotators: Any = None) -> Any:
-        """Items that need another vote most, and whom to ask; see `floral_learn.crowd.next_tasks`."""
-        from .next_tasks import next_tasks
-
-        check_is_fitted(self)
-        return next_tasks(self.aggregation_, n, annotators=annotators)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
@@ -220,12 +142,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         seed = int(rng.integers(2**31 - 1))
         steps = linear_steps(X.shape, sp.issparse(X), seed)
         made = make_pipeline(*steps).fit_transform(X[:MOST_ROWS])
-        if self.aggregation_.solution.view == 1:
-            steps.append(smooth_step(made, seed))
-            penalty = PENALTY / steps[-1].n_components  # the EM's features are larger by the root of this number
-        else:
-            # The EM's columns have variance 1 on average, unless they are constant.
-            penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
+        # The EM's columns have variance 1 on average, unless they are constant.
+        penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
         return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
 
     def __sklearn_tags__(self) -> Any:

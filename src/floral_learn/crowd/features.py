@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
 from floral_learn.base.validation import LARGEST, check_scale
 
@@ -18,20 +18,18 @@ PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine and b
 MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
 
-def encode_items(X: Any, rng: np.random.Generator, landmarks: int = 150) -> list[np.ndarray]:
-    """Return the candidate representations of the items: linear, and smooth where there are enough items."""
+def encode_items(X: Any, rng: np.random.Generator) -> np.ndarray:
+    """The items in their main directions, all columns together of variance 1 on average: one penalty for all data."""
     from sklearn.pipeline import make_pipeline
 
     if sp.issparse(X) and X.shape[1] == 1:
         raise ValueError("X is a sparse matrix of one column: give X.toarray()")
     smallest = 10 * np.finfo(float).eps  # scikit-learn's MaxAbsScaler takes columns below this for empty ones
     check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
-    seed = int(rng.integers(2**31 - 1))
+    steps = linear_steps(X.shape, sp.issparse(X), int(rng.integers(2**31 - 1)))
     with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain
-        Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
-    Z = np.ascontiguousarray(Z, dtype=np.float64)
-    Z /= max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)  # one penalty for all data: columns of variance 1 on average
-    return [Z, _smooth(Z, seed)] if len(Z) > landmarks else [Z]
+        Z = np.ascontiguousarray(make_pipeline(*steps).fit_transform(X), dtype=np.float64)
+    return Z / max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
 
 
 def linear_steps(shape: tuple[int, ...], sparse: bool, seed: int, most: int = 50) -> list[Any]:
@@ -46,20 +44,6 @@ def linear_steps(shape: tuple[int, ...], sparse: bool, seed: int, most: int = 50
     if d <= most or n < 3:
         return [StandardScaler()]
     return [StandardScaler(), PCA(keep, random_state=seed)]
-
-
-def smooth_step(Z: np.ndarray, seed: int, landmarks: int = 150) -> Any:
-    """An rbf kernel through landmarks; its width is that of gamma="scale"."""
-    from sklearn.kernel_approximation import Nystroem
-
-    gamma = 1.0 / (Z.shape[1] * max(float(Z.var()), 1e-12))
-    return Nystroem(gamma=gamma, n_components=min(landmarks, len(Z) // 2), random_state=seed)
-
-
-def _smooth(Z: np.ndarray, seed: int) -> np.ndarray:
-    some = Z[np.random.default_rng(seed).permutation(len(Z))[:MOST_ROWS]]
-    made = smooth_step(some, seed).fit(some).transform(Z)
-    return np.ascontiguousarray(made * np.sqrt(made.shape[1]))
 
 
 def softmax_regression(
@@ -89,45 +73,30 @@ def softmax_regression(
     return found.x.reshape(d + 1, k)
 
 
-@dataclass
+@dataclass(frozen=True)
 class OutOfFold:
     """log p(class | x) for all items, each from a model that has not seen the item's own votes."""
 
-    views: list[np.ndarray]
+    Z: np.ndarray
     fold: np.ndarray  # (n,)
     rng: np.random.Generator
-    chosen: int | None = None  # which view
 
     @classmethod
-    def split(cls, views: list[np.ndarray], rng: np.random.Generator) -> OutOfFold:
+    def split(cls, Z: np.ndarray, rng: np.random.Generator) -> OutOfFold:
         """Deal the items into folds."""
-        n = len(views[0])
-        return cls(views, rng.permutation(n) % min(FOLDS, n), rng)
+        return cls(Z, rng.permutation(len(Z)) % min(FOLDS, len(Z)), rng)
 
-    def log_probability(self, target: np.ndarray, likelihood: np.ndarray | None = None) -> np.ndarray:
-        """Fit on soft labels `target` (n, K); rows of zeros are not learned from.
-
-        With `likelihood` (n, K), the log-likelihood of the votes given each class, the view under which the votes are
-        most likely is chosen at the first call, and kept.
-        """
-        if self.chosen is None and len(self.views) > 1 and likelihood is not None:
-            some = self.fold == 0 if len(target) > MOST_ROWS else np.ones(len(target), dtype=bool)
-            folds = 1 if len(target) > MOST_ROWS else None
-            found = [self._predict(Z, target, folds)[some] for Z in self.views]
-            self.chosen = int(np.argmax([logsumexp(logp + likelihood[some], axis=1).sum() for logp in found]))
-        return self._predict(self.views[self.chosen or 0], target)
-
-    def _predict(self, Z: np.ndarray, target: np.ndarray, folds: int | None = None) -> np.ndarray:
-        out = np.zeros_like(target)
+    def log_probability(self, target: np.ndarray) -> np.ndarray:
+        """Fit on soft labels `target` (n, K); rows of zeros are not learned from."""
+        out, W = np.zeros_like(target), None
         told = target.sum(axis=1) > 0
-        W = None
-        for fold in range(folds or int(self.fold.max()) + 1):
+        for fold in range(int(self.fold.max()) + 1):
             rows = np.flatnonzero((self.fold != fold) & told)
             if len(rows) > MOST_ROWS:
                 rows = self.rng.choice(rows, MOST_ROWS, replace=False)
             if not len(rows):
                 rows = np.flatnonzero(told)
-            W = softmax_regression(Z[rows], target[rows], PENALTY, W)
+            W = softmax_regression(self.Z[rows], target[rows], PENALTY, W)
             mine = self.fold == fold
-            out[mine] = log_softmax(Z[mine] @ W[:-1] + W[-1], axis=1)
+            out[mine] = log_softmax(self.Z[mine] @ W[:-1] + W[-1], axis=1)
         return np.maximum(out, -20.0)

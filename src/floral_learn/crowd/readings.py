@@ -84,11 +84,6 @@ class Answers:
         return sp.csr_matrix((self.votes.weight, (self.votes.item, self.pair)), shape=shape)
 
     @cached_property
-    def by_pair(self) -> sp.csr_matrix:
-        """(P, n) the same, to sum over tasks."""
-        return self.by_task.T.tocsr()
-
-    @cached_property
     def by_person(self) -> sp.csr_matrix:
         """(A, P) ones: sums over the answers of each person."""
         shape = (len(self.votes.annotators), len(self.keys))
@@ -171,7 +166,7 @@ class Fit:
 def m_step(answers: Answers, joint: np.ndarray, reading: Reading) -> Fit:
     """Expected counts and accuracies, given the probabilities (n, K, G) of classes and kinds."""
     n, k, kinds = joint.shape
-    flat = answers.by_pair @ joint.reshape(n, -1)
+    flat = answers.by_task.T @ joint.reshape(n, -1)
     total = (answers.by_person @ flat).reshape(-1, k, kinds)
     counts = flat.reshape(-1, k, kinds)
     by_class, against = counts.sum(axis=2), answers.answer >= k
@@ -303,6 +298,7 @@ class Stack:
     foretold: np.ndarray  # (R, H)
     hidden: np.ndarray  # (H,) numbers of votes
     weights: np.ndarray  # (R,)
+    best: int  # the number of the reading, of those with a weight, that foretells hidden votes best
     temperature: float  # by which the mixture's log-probabilities are scaled
     opinion: np.ndarray | None  # (n, K) of a classifier, in logarithms; None where features are not listened to
 
@@ -328,16 +324,6 @@ class Stack:
         """(H,) log-probability of each hidden vote."""
         return np.log(self.weights @ self.foretold)
 
-    @property
-    def score(self) -> float:
-        """Log-probability of all hidden votes."""
-        return float(self.log_score.sum())
-
-    @cached_property
-    def best(self) -> int:
-        """The number of the reading, of those in the mixture, that foretells hidden votes best."""
-        return best_of(self.foretold, self.weights)
-
 
 def stack(
     answers: Answers, hidden: Hidden, start: np.ndarray, gold: np.ndarray | None, opinion: np.ndarray | None = None
@@ -359,25 +345,17 @@ def stack(
         return np.concatenate(classes), np.concatenate(both)
 
     foretold = np.array([foretell(reading)[1].sum(axis=1) for reading in readings])
-    score = np.log(foretold).sum(axis=1)
-    plain, rich = np.split(np.arange(len(readings)), [len(PLAIN)])
-    chosen = plain
-    if len(rich):
-        better = np.log(foretold[rich[score[rich].argmax()]] / foretold[plain[score[plain].argmax()]])
-        if beyond_chance(better, votes.item[at]):
-            chosen = np.arange(len(readings))
+    score, rich = np.log(foretold).sum(axis=1), np.array([reading.estimated for reading in readings])
+    best_plain, best_rich = (int(np.where(some, score, -np.inf).argmax()) for some in (~rich, rich))
+    used = ~rich | beyond_chance(np.log(foretold[best_rich] / foretold[best_plain]), votes.item[at])
     weights = np.zeros(len(readings))
-    weights[chosen] = stacking_weights(foretold[chosen])
+    weights[used] = stacking_weights(foretold[used])
+    best = int(np.where(used, score, -np.inf).argmax())
     temperature = 1.0
     if opinion is None and len(at):
-        temperature = best_temperature(*foretell(readings[best_of(foretold, weights)]), votes.item[at])
+        temperature = best_temperature(*foretell(readings[best]), votes.item[at])
     fits = [read(answers, reading, start, gold=gold, opinion=opinion) for reading in readings]
-    return Stack(fits, foretold, at, weights, temperature, opinion)
-
-
-def best_of(foretold: np.ndarray, weights: np.ndarray) -> int:
-    """The number of the reading with a weight that makes the hidden votes (R, H) most probable."""
-    return int(np.where(weights > 0, np.log(foretold).sum(axis=1), -np.inf).argmax())
+    return Stack(fits, foretold, at, weights, best, temperature, opinion)
 
 
 def best_temperature(classes: np.ndarray, both: np.ndarray, item: np.ndarray) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from floral_learn.crowd.votes import Votes
 
@@ -67,7 +67,6 @@ class Solution:
     contested: np.ndarray  # (n,) tasks on which another reading, nearly as good, says something else
     mirror: np.ndarray | None  # (n, K) the opposing reading where nobody can tell it from the truth
     checked: bool  # whether votes show a common truth at all; the labels are those of the majority where not
-    view: int | None  # which representation of the tasks was chosen
     featured: bool  # whether features were listened to
     agreement: Agreement  # who agrees with whom
 
@@ -79,13 +78,13 @@ class Solution:
 
 def solve(
     votes: Votes,
-    views: list[np.ndarray] | None,
+    Z: np.ndarray | None,
     *,
     rng: np.random.Generator,
     gold: np.ndarray | None = None,
 ) -> Solution:
-    """Find the truth behind `votes`, with features `views` of the tasks where there are any."""
-    features = None if views is None else OutOfFold.split(views, rng)
+    """Find the truth behind `votes`, with features `Z` (n, d) of the tasks where there are any."""
+    features = None if Z is None else OutOfFold.split(Z, rng)
     crowd = count_copies_once(_Crowd(votes, features, gold, int(rng.integers(2**31))))
     found, turned, settled = crowd.believed()
     enough = len(votes.annotators) >= 3  # two who agree may be wrong together, as one alone may
@@ -110,9 +109,8 @@ def solve(
     decided &= allow_for_shared_mistakes(least, misled, len(held.T)) >= DECIDED
     if gold is not None:
         decided |= gold >= 0
-    view = None if features is None else features.chosen or 0
     return Solution(
-        votes, fix_known(posterior, gold), held, fit, without, decided, contested, mirror, checked, view,
+        votes, fix_known(posterior, gold), held, fit, without, decided, contested, mirror, checked,
         found.featured, pairs,
     )  # fmt: skip
 
@@ -148,8 +146,9 @@ class _Crowd:
             informed = [each for each in map(self.with_features, starts) if self.tells(each)]
             found = self.better(*informed) if len(informed) == 2 else (informed or [found])[0]
         turned = self.opposing(found)
-        there, here = (self.right_on_known(each) for each in (turned, found.posterior))
-        known = float(np.log(there / here).sum())
+        right = (self.on_known(each) for each in (turned, found.posterior))
+        there, here = (np.log(allow_for_shared_mistakes(each, MISLED, len(turned.T))).sum() for each in right)
+        known = float(there - here)
         settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times
         if (settled and known < 0) or not (settled or self.more_fit(found.posterior, turned)):
             return found, turned, settled
@@ -161,12 +160,13 @@ class _Crowd:
     def better(self, one: Stack, other: Stack) -> Stack:
         """Of two that are the same the one that foretells hidden votes better, else the one that more people fit."""
         if same_reading(one.posterior, other.posterior):
-            return max(one, other, key=lambda each: each.score)
+            return max(one, other, key=lambda each: each.log_score.sum())
         return other if self.more_fit(one.posterior, other.posterior) else one
 
     def more_fit(self, here: np.ndarray, there: np.ndarray) -> bool:
-        """Whether `there` is another reading than `here`, and more people fit it."""
-        return not same_reading(here, there) and other_camp(self.votes, here, there)[0] > 0.5
+        """Whether `there` is another reading than `here`, and more people fit it, by more than a standard error."""
+        share, error = other_camp(self.votes, here, there)
+        return share - error > 0.5 and not same_reading(here, there)
 
     def with_features(self, start: np.ndarray) -> Stack:
         """Readings with the opinion of a classifier that learns from readings in turn."""
@@ -187,13 +187,22 @@ class _Crowd:
         has_vote, reading = self.votes.per_item > 0, Reading(STRENGTHS[1])
         learned = (has_vote if self.gold is None else has_vote | (self.gold >= 0))[:, None]
         posterior = fix_known(start, self.gold)
-        fit = m_step(self.answers, posterior[:, :, None], reading)
-        said = self.answers.by_task @ np.log(fit.likelihood()[:, :, 0])
-        posterior = np.exp(self.features.log_probability(posterior * learned, said))
-        for _ in range(refits):
+        for turn in range(refits + 1):
             opinion = self.features.log_probability(fix_known(posterior, self.gold) * learned)
-            posterior = read(self.answers, reading, posterior, gold=self.gold, opinion=opinion).posterior
+            fit = m_step(self.answers, posterior[:, :, None], reading)
+            opinion = log_softmax(self.scale(opinion, fit) * opinion, axis=1)
+            start = posterior if turn else np.exp(opinion)
+            posterior = read(self.answers, reading, start, gold=self.gold, opinion=opinion).posterior
         return opinion
+
+    def scale(self, opinion: np.ndarray, fit: Fit) -> float:
+        """How often the classifier's logarithms count: so that votes on tasks that it never saw are most probable."""
+        said = self.answers.by_task @ np.log(fit.likelihood()[:, :, 0])
+
+        def unlikely(scale: float) -> float:
+            return -float(logsumexp(log_softmax(scale * opinion, axis=1) + said, axis=1).sum())
+
+        return float(minimize_scalar(unlikely, bounds=(0, 10), method="bounded").x)
 
     def opposing(self, found: Stack) -> np.ndarray:
         """(n, K) what is read if those are believed who contradict the labels."""
@@ -215,20 +224,15 @@ class _Crowd:
         log = self.answers.by_task[known] @ np.log(fit.likelihood()[:, :, 0]) + np.log(share / share.sum())
         return softmax(log, axis=1)[np.arange(len(known)), self.gold[known]]
 
-    def right_on_known(self, posterior: np.ndarray) -> np.ndarray:
-        """(m,) the same, where the votes say nothing at all on some tasks: no answer counts for more than that."""
-        return allow_for_shared_mistakes(self.on_known(posterior), MISLED, len(self.votes.classes))
-
     def share_misled(self, found: Stack) -> float:
-        """Share of the tasks on which the votes say nothing: as known answers have it, and at least MISLED."""
+        """Share of the tasks on which the votes say nothing: MISLED, or more if known answers are far likelier then."""
         right, k = self.on_known(found.posterior), len(self.votes.classes)
-        if not len(right):
-            return MISLED
 
         def unlikely(misled: float) -> float:
             return -float(np.log(allow_for_shared_mistakes(right, misled, k)).sum())
 
-        return max(MISLED, float(minimize_scalar(unlikely, bounds=(0, 1), method="bounded").x))
+        most = minimize_scalar(unlikely, bounds=(MISLED, 1), method="bounded")
+        return float(most.x) if unlikely(MISLED) - most.fun > -np.log(ERROR_RATE) else MISLED
 
 
 def count_copies_once(crowd: _Crowd) -> _Crowd:
@@ -270,15 +274,16 @@ def opposing_start(votes: Votes, posterior: np.ndarray) -> np.ndarray:
 
 
 def other_camp(votes: Votes, here: np.ndarray, there: np.ndarray) -> tuple[float, float]:
-    """Share of the camp of `there` (n, K) among the votes of people who fit one of the two readings; its standard error.
+    """Share of the camp of `there` (n, K) in the votes of people who fit one of the two readings; its standard error.
 
-    Everybody belongs to the camp of the reading that they fit better, as far as that is not chance.
+    Everybody belongs to the camp of the reading that they fit better, as far as that is not chance. As far as it may be
+    chance, nobody knows which camp it is.
     """
     (right, fits), (opposed, fits_other) = (surplus(votes, reading) for reading in (here, there))
-    size = votes.per_annotator * np.where(right >= opposed, fits, fits_other)
-    total = max(float(size.sum()), 1e-12)
-    share = float(size @ (opposed > right)) / total
-    return share, float(np.sqrt(share * (1 - share) * (size @ size))) / total
+    fit = np.where(right >= opposed, fits, fits_other)
+    size, unknown = votes.per_annotator * fit, votes.per_annotator * (1 - fit)
+    share = float(size @ (opposed > right)) / max(float(size.sum()), 1e-12)
+    return share, float(np.sqrt(unknown @ unknown) / votes.per_annotator.sum())
 
 
 def surplus(votes: Votes, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -332,8 +337,8 @@ def mixed(held: np.ndarray, mirror: np.ndarray, camp: float) -> np.ndarray:
     """Both readings, the opposing one by the size of its camp, or as far as the label stays the most probable class."""
     rows, label = np.arange(len(held)), held.argmax(axis=1)
     ahead, gain = held[rows, label][:, None] - held, np.maximum(mirror - mirror[rows, label][:, None], 0.0)
-    most = np.where(gain > 0, ahead / np.maximum(ahead + gain, LEAST), 1.0).min(axis=1) - LEAST
-    weight = np.minimum(camp, np.maximum(most, 0.0))[:, None]
+    most = np.where(gain > 0, ahead / np.maximum(ahead + gain, LEAST), 1.0).min(axis=1)
+    weight = np.minimum(camp, most * (1 - np.sqrt(LEAST)))[:, None]
     return (1 - weight) * held + weight * mirror
 
 

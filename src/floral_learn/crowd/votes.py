@@ -128,25 +128,18 @@ def read_votes(
     if groups is not None and np.ndim(votes) != 1:
         raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
     columns = (task, worker, label)
-    if classes is None:
-        _refuse_hidden_missing(votes, missing, label)
     read = _from_long if _is_long(votes, columns) else _from_table
     item, annotator, said, items = read(votes, groups, X, missing, columns)
     if not len(said):
         raise ValueError("votes: there is no vote at all; every entry is missing")
     known, said = _encode(said, classes, negations)
+    # Votes of 0, 1, 2, ... with some -1 almost surely mean "no vote" by -1: ask rather than guess.
+    if classes is None and missing is None and known.tolist()[:2] == [-1, 0]:
+        raise ValueError(
+            "votes hold -1 beside 0, 1, ...: pass missing=-1 if it means no vote, or classes= if it is a class"
+        )
     annotators, annotator = _names(annotator, "people")
     return _merged(Votes(item, annotator, said, np.ones(len(said)), items, annotators, known))
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows of an array, frame or sparse matrix."""
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        shape = np.shape(X)
-    if len(shape) != 2:
-        raise ValueError(f"X must have two dimensions (items, features), got shape {tuple(shape)}")
-    return int(shape[0])
 
 
 def _is_long(votes: Any, columns: tuple[Any, Any, Any]) -> bool:
@@ -205,7 +198,11 @@ def _item_names(X: Any, task: Any) -> np.ndarray:
     named = column_named(X, task)
     if named is not None:
         return objects(named)
-    return np.arange(n_rows(X)) if index_of(X) is None else np.asarray(index_of(X), dtype=object)
+    return np.arange(_n_rows(X)) if index_of(X) is None else np.asarray(index_of(X), dtype=object)
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def _warn(text: str) -> None:
@@ -245,14 +242,13 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[An
     if values.ndim not in (1, 2) or not len(values):
         raise ValueError(f"votes must be a table (tasks, annotators) or one label per task, got shape {values.shape}")
     by_name = items is not None and X is not None
-    if X is not None and not by_name and n_rows(X) != len(values):
+    if X is not None and not by_name and _n_rows(X) != len(values):
         raise ValueError(
-            f"votes are on {len(values)} tasks and X has {n_rows(X)} rows; they must match row by row "
+            f"votes are on {len(values)} tasks and X has {_n_rows(X)} rows; they must match row by row "
             "(a long frame has one vote per row, and task=, worker= and label= name its columns)"
         )
     if items is None:
-        named = [index_of(data) for data in (votes, X)]
-        index = next((names for names in named if names is not None and (names is named[0] or names.is_unique)), None)
+        index = index_of(X) if index_of(votes) is None else index_of(votes)
         items = np.arange(len(values)) if index is None else np.asarray(index, dtype=object)
     given = ~(_is_missing(values, missing) | mask)
     if values.ndim == 1:
@@ -264,7 +260,7 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[An
         _warn_of_lost("person", "people", names, names[column])
     if by_name:
         codes, items = _matched(items, X, columns)
-        row, column, given = codes[row], column, given
+        row = codes[row]
     return row, names[column], values[given].astype(object), items
 
 
@@ -293,26 +289,6 @@ def _who_gave(groups: Any, shape: tuple[int, ...], given: np.ndarray) -> np.ndar
     return who
 
 
-def _refuse_hidden_missing(votes: Any, missing: Any, label: Any) -> None:
-    """Votes of 0, 1, 2, ... with some -1 almost surely mean "no vote" by -1: ask rather than guess."""
-    if missing is not None or np.ma.isMaskedArray(votes):
-        return
-    if hasattr(votes, "columns") and column_named(votes, label) is not None:
-        votes = votes[label]
-    elif np.ndim(votes) != 2:
-        return
-    values = np.asarray(votes)
-    if values.dtype.kind == "O":
-        values = np.array([v for v in values.ravel().tolist() if isinstance(v, int | float)], dtype=float)
-    if values.dtype.kind not in "if" or not (values == -1).any():
-        return
-    rest = values[(values != -1) & (values == values)]
-    if len(rest) and rest.min() == 0:
-        raise ValueError(
-            "votes hold -1 beside 0, 1, ...: pass missing=-1 if it means no vote, or classes= if it is a class"
-        )
-
-
 def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
     if values.dtype.kind == "f":
         absent = np.isnan(values)
@@ -329,29 +305,25 @@ def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
 def _encode(label: np.ndarray, classes: Any, negations: bool) -> tuple[np.ndarray, np.ndarray]:
     """All classes, and the code of each vote: that of its class, or K more where it says "not" this class."""
     listed = set() if classes is None else set(np.asarray(classes).tolist())
-    values = label.tolist()
-    against = np.array([isinstance(v, str) and v[:1] == "!" and v != "!" and v not in listed for v in values])
-    if not against.any():
-        return _encode_classes(values, classes)
-    text = next(v for v in values if isinstance(v, str) and v[:1] == "!")
+    against = np.array([isinstance(v, str) and len(v) > 1 and v[0] == "!" and v not in listed for v in label.tolist()])
+    plain, denied = label[~against].tolist(), [v[1:].strip() for v in label[against].tolist()]
+    if not denied:
+        return _encode_classes(plain, classes)
+    text = f"!{denied[0]}"
     if not negations:
         raise ValueError(
             f"votes: {text!r} would say what a task is not, which only aggregate_votes and CrowdClassifier read; if it "
             "is a class, name all of them (classes=)"
         )
-    plain = [v for v, no in zip(values, against.tolist(), strict=True) if not no]
-    denied = [v[1:].strip() for v, no in zip(values, against.tolist(), strict=True) if no]
-    if classes is None:
-        there = {str(v) for v in _encode_classes(plain, None)[0].tolist()} if plain else set()
-        known, _ = _encode_classes([*plain, *dict.fromkeys(name for name in denied if name not in there)], None)
-    else:
-        known = np.unique(np.asarray(classes))
+    there = {str(v) for v in _encode_classes(plain, None)[0].tolist()} if plain else set()
+    new = [name for name in dict.fromkeys(denied) if name not in there]
+    known = _encode_classes([*plain, *new], None)[0] if classes is None else np.unique(np.asarray(classes))
     if len(known) < 2:
         raise ValueError(f"votes: {text!r} names the only class; name the others (classes=)")
     place = {str(name): code for code, name in enumerate(known.tolist())}
     if odd := [name for name in dict.fromkeys(denied) if name not in place]:
         raise ValueError(f"votes hold '!{odd[0]}', and {odd[0]!r} is not among the classes {known.tolist()[:12]}")
-    codes = np.empty(len(values), dtype=np.intp)
+    codes = np.empty(len(label), dtype=np.intp)
     codes[~against] = _encode_classes(plain, known)[1] if plain else []
     not_class = np.array([place[name] for name in denied])
     codes[against] = 1 - not_class if len(known) == 2 else len(known) + not_class  # of two classes it is the other

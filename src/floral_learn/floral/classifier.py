@@ -217,7 +217,7 @@ class GameClassifier(ClassifierMixin, Estimator):
         -------
         pandas.DataFrame
             ``row``, ``given``, ``suggested`` (the given label where the judges agree with it), ``score`` (ranks
-            labels, in [0, 1], not a probability), ``flagged`` (none where the judges are no better than the class
+            labels, in [0, 1]), ``flagged`` (none where the judges are no better than the class
             shares) and ``reasons``; every training row is listed.
         """
         check_is_fitted(self)

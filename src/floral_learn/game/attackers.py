@@ -102,11 +102,9 @@ class View:
         bits = backend.cast(values, self.single).view(self.half)
         bits = (bits + 128) & ~255
         keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
-        closed = values <= 0
+        keys = keys - (1 << 38)  # a positive value of 16 bits is 2^39 or more by now, a zero below 2^31: no candidate
         eligible = self.wide_eligible if wide else self.eligible
-        if eligible is not None:
-            closed = closed | ~eligible
-        return never(keys, closed)
+        return keys if eligible is None else never(keys, ~eligible)
 
     def largest(self, values: Array, counts: np.ndarray, rows: Any = None) -> Array:
         """Rows with the largest values of each column, `counts` of each, (places, c); of several lists per column,

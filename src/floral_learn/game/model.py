@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
+from floral_learn.base.validation import LARGEST, LARGEST_SINGLE
 from floral_learn.game.arrays import NumpyBackend
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.pairs import vote
@@ -55,6 +56,9 @@ class FittedModel:
         """Scores of every column of the game, (m, columns); X a matrix of rows (of kernel values, if precomputed)."""
         if self.kernel.name == "precomputed":
             return X[:, self.basis] @ self.coef + self.intercept
+        largest = LARGEST if self.dtype == "float64" else LARGEST_SINGLE
+        if not callable(self.kernel.name) and (peak := float(abs(X).max())) > largest:
+            raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
         rows = self.kernel.prepare(X, backend, self.dtype)
         basis = self.kernel.prepare(self.basis, backend, self.dtype)
         coef = backend.array(self.coef)

@@ -3,10 +3,9 @@
 noise     w = the noise model's posterior (`labels/noise.py`) that the label is wrong: labels go wrong in the way that
               T says, and the rest is overlap
 held out  o = 1 - p_z: if no classes overlap, what contradicts p is wrong
-score     s = (w + o) / 2 ranks: neither is right everywhere, and their mean loses little to the better one
-chance    c = (1 - h) w + h o, how probable it is that the label is wrong. h = g^2 / 2, where g is the share of the
+score     s = (1 - h) w + h o, how probable it is that the label is wrong. h = g^2 / 2, where g is the share of the
               log loss that p saves: either view may be right, but the less p knows, the more is overlap
-flagged     = the k first by s with the largest expected F1, 2 sum_{i <= k} c_i / (k + sum_i c_i)
+flagged     = the k first by s with the largest expected F1, 2 sum_{i <= k} s_i / (k + sum_i s_i)
 """
 
 from __future__ import annotations
@@ -27,13 +26,11 @@ class Flags:
     Attributes
     ----------
     score : ndarray of shape (n,)
-        Ranks the labels, in [0, 1], not a probability.
+        How probable it is that the label is wrong, estimated; ranks the labels.
     flagged : bool ndarray of shape (n,)
         Labels to look at: the set with the largest expected F1. None where the predictions are not `informative`.
     contradicted : bool ndarray of shape (n,)
         Labels than which held-out probabilities find another class more probable: a wider set, of which more are right.
-    wrong_probability : ndarray of shape (n,)
-        Of each label, estimated.
     suggested : int ndarray of shape (n,)
         The most probable other class.
     wrong_share : float
@@ -47,7 +44,6 @@ class Flags:
     score: np.ndarray
     flagged: np.ndarray
     contradicted: np.ndarray
-    wrong_probability: np.ndarray
     suggested: np.ndarray
     wrong_share: float
     gain: float
@@ -98,18 +94,17 @@ def flag_labels(
         by_noise, held_out = (expit(logit(np.clip(p, 1e-9, 1 - 1e-9)) + shift) for p in (by_noise, held_out))
     gain, informative = gain_over_shares(probability, codes)
     no_overlap = max(0.0, gain) ** 2 / 2
-    score, chance = (by_noise + held_out) / 2, (1 - no_overlap) * by_noise + no_overlap * held_out
+    score = (1 - no_overlap) * by_noise + no_overlap * held_out
     contradicted = probability.argmax(axis=1) != codes
     # Summed over many rows, small doubts add up to errors that are not there: the share leans less on the second view.
     careful = by_noise + 0.3 * max(0.0, gain) ** 2 * (held_out - by_noise)
     if trusted is not None:
         contradicted &= ~trusted
-        score, chance = np.where(trusted, 0.0, score), np.where(trusted, 0.0, chance)
+        score = np.where(trusted, 0.0, score)
     return Flags(
         score=score,
-        flagged=largest_expected_f1(score, chance) & informative,
+        flagged=largest_expected_f1(score) & informative,
         contradicted=contradicted,
-        wrong_probability=chance,
         suggested=posterior.argmax(axis=1),
         wrong_share=float(np.mean(careful * contradicted)),
         gain=gain,
@@ -117,15 +112,16 @@ def flag_labels(
     )
 
 
-def largest_expected_f1(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """The first rows (n,) by `score`, as many as expectedly have the largest F1 where each is a hit with `chance`.
+def largest_expected_f1(chance: np.ndarray) -> np.ndarray:
+    """The set of rows (n,) that expectedly has the largest F1, where each is a hit with its `chance`.
 
     None where it is likelier that there is nothing to hit, when to say nothing has the F1 of 1.
     """
-    order = np.argsort(-score, kind="stable")
-    hits = np.cumsum(chance[order])
+    order = np.argsort(-chance, kind="stable")
+    ranked = chance[order]
+    hits = np.cumsum(ranked)
     f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
-    f1[:-1][score[order][1:] == score[order][:-1]] = -1  # rows of one score are flagged together
+    f1[:-1][ranked[1:] == ranked[:-1]] = -1  # rows of one chance are flagged together
     chosen = np.zeros(len(order), dtype=bool)
     chosen[order[: f1.argmax() + 1]] = f1.max() > np.prod(1 - chance)
     return chosen

@@ -17,8 +17,6 @@ from floral_learn.review.calibration import Calibration, calibrate
 from floral_learn.review.groups import group_shift
 from floral_learn.review.posterior import REGIONS, SAMPLE, Evidence, Posterior, Problem, infer
 
-SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
-
 
 @dataclass(frozen=True)
 class ReviewData:
@@ -138,11 +136,11 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
     if len(answers.errors) < 2:
         return dict(answers.errors)
     evidence, mean_well = _read_with(data, answers, answers.errors)
-    log, rates = [evidence + np.log(1 - SUSPECT)], [mean_well]
+    log, rates = [evidence + np.log(1 - USUAL)], [mean_well]
     for suspect in sorted(mean_well, key=lambda name: mean_well[name])[-2:]:
         for rate in (answers.guessing, 1 - USUAL):
             evidence, learned = _read_with(data, answers, {**answers.errors, suspect: rate})
-            log.append(evidence + np.log(SUSPECT / 4))
+            log.append(evidence + np.log(USUAL / 4))
             rates.append({**learned, suspect: answers.guessing})
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()

@@ -419,12 +419,8 @@ class LabelReview(Shown):
     def _ranked(self, n: int) -> Ranking:
         """The best rows to ask about, at least ten and at least n if the pool has as many."""
         if self._ranking is None or len(self._ranking.rows) < n:
-            beliefs, pool = self.beliefs, self._data.pool
-            unsure = np.zeros(len(self.given))
-            unsure[pool] = 1 - beliefs.of(pool).max(axis=1)
-            free, rng = pool[beliefs.free[pool]], np.random.default_rng([self._seed, len(self._log)])
-            n = max(n, 10)
-            self._ranking = rank_questions(beliefs.posterior, free, pool, unsure, self.table.weight, n, rng)
+            rng = np.random.default_rng([self._seed, len(self._log)])
+            self._ranking = rank_questions(self.beliefs, self.table.weight, max(n, 10), rng)
         return self._ranking
 
     def _facts(self) -> dict[str, str]:

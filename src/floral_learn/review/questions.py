@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from floral_learn.review.beliefs import Beliefs
 from floral_learn.review.calibration import NORMAL, Expected
 from floral_learn.review.expectation_propagation import averaged_sigmoid
 from floral_learn.review.posterior import NEGLIGIBLE, SAMPLE, Moments, Posterior, wrong_chance
@@ -81,26 +82,20 @@ def subset(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     return rows if len(rows) <= size else np.sort(rng.choice(rows, size, replace=False))
 
 
-def rank_questions(
-    posterior: Posterior,
-    free: np.ndarray,
-    pool: np.ndarray,
-    unsure: np.ndarray,
-    weight: np.ndarray,
-    n: int,
-    rng: np.random.Generator,
-) -> Ranking:
-    """At most `n` of the rows `free` (of the `pool`), best first.
+def rank_questions(beliefs: Beliefs, weight: np.ndarray, n: int, rng: np.random.Generator) -> Ranking:
+    """At most `n` of the rows that may still be asked about, of the pool, best first.
 
-    An answer sets its own row right with the probability `unsure` (n,) that the likeliest class is not the true one.
-    What it settles elsewhere counts by the probability that labels were flipped in regions. Rows count by their
-    `weight` (n,).
+    An answer sets its own row right with the probability that the likeliest class is not the true one. What it settles
+    elsewhere counts by the probability that labels were flipped in regions. Rows count by their `weight` (n,).
     """
+    posterior, pool = beliefs.posterior, beliefs.data.pool
+    chance, free = posterior.regions_chance, pool[beliefs.free[pool]]
     if not len(free):
-        return Ranking(free, np.zeros(0), np.zeros(0), posterior.regions_chance)
-    doubted = free[np.argsort(-unsure[free] * weight[free], kind="stable")[: SAMPLE // 4]]
+        return Ranking(free, np.zeros(0), np.zeros(0), chance)
+    unsure = weight[free] * (1 - beliefs.of(free).max(axis=1))
+    doubted = free[np.argsort(-unsure, kind="stable")[: SAMPLE // 4]]
     some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
-    own, chance = unsure[some] * weight[some], posterior.regions_chance
+    own = unsure[np.searchsorted(free, some)]
     likely = posterior.only(np.flatnonzero(posterior.weights >= 10 * NEGLIGIBLE))
     candidates = likely.moments(some)
     references = likely.moments(subset(pool, 2 * SAMPLE, rng))

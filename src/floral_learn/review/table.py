@@ -19,6 +19,7 @@ from floral_learn.base.validation import encode_labels, refuse_measurements, ref
 from floral_learn.encoders import encoder_for
 from floral_learn.labels import judge_labels
 from floral_learn.labels.judges import deal_folds, held_out, in_best_scale
+from floral_learn.labels.noise import MANY
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.beliefs import ReviewData
 from floral_learn.review.posterior import SAMPLE, Evidence, Problem, infer
@@ -26,7 +27,6 @@ from floral_learn.review.questions import POOL, subset
 
 COMPONENTS = 16  # principal components by which rows with more columns are compared; chosen
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
-_MANY_ROWS = 10_000  # from which linear models are learned on a sample
 
 
 @dataclass(frozen=True)
@@ -230,9 +230,9 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
     model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
     fold = deal_folds(codes, rng)
     some = None
-    if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
+    if len(codes) > MANY:
         some = np.zeros(len(codes), dtype=bool)
-        some[rng.choice(len(codes), _MANY_ROWS, replace=False)] = True
+        some[subset(np.arange(len(codes)), MANY, rng)] = True
     shares = held_out(model, values, codes, np.arange(n_classes), fold, train_on=some)
     own = np.clip(shares[np.arange(len(codes)), codes], 1e-6, 1 - 1e-6)
     return evenly_placed(np.log(own) - np.log1p(-own))

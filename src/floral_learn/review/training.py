@@ -12,9 +12,8 @@ from sklearn.pipeline import Pipeline
 from floral_learn.base.alignment import index_of
 from floral_learn.base.rows import explain_refusal
 from floral_learn.review.beliefs import Beliefs
+from floral_learn.review.posterior import NEGLIGIBLE
 from floral_learn.review.table import ReviewTable
-
-LEAST_WEIGHT = 0.1  # of a row in doubt; prior
 
 
 def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,9 +34,11 @@ def training_weights(belief: np.ndarray, read: np.ndarray) -> np.ndarray:
     Less in doubt, and each class as much as it is expected to have rows: it may be larger or smaller than the rows
     read as it, by labels that were flipped but cannot be told apart.
     """
-    certainty = np.maximum(2 * belief[np.arange(len(belief)), read] - 1, LEAST_WEIGHT)
-    total = np.bincount(read, certainty, minlength=belief.shape[1])
-    weights = certainty * (belief.sum(axis=0) / np.maximum(total, LEAST_WEIGHT))[read]
+    M = belief.shape[1]
+    guess = 1 / M
+    certainty = np.maximum((belief[np.arange(len(belief)), read] - guess) / (1 - guess), NEGLIGIBLE)
+    total = np.bincount(read, certainty, minlength=M)
+    weights = certainty * (belief.sum(axis=0) / np.maximum(total, NEGLIGIBLE))[read]
     return weights / weights.mean()
 
 

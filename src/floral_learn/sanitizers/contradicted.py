@@ -81,7 +81,7 @@ class ContradictedLabels(Estimator):
         given = {"model": self.model, "pred_probs": pred_probs}
         evidence = judge_labels(rows, y, n_jobs=self.n_jobs, random_state=self.random_state, **given)
         flags = evidence.flags()
-        self.wrong_probability_ = flags.wrong_probability
+        self.wrong_probability_ = flags.score
         # a class keeps its most plausible row: without any, it could not be predicted any more
         doubted = spare_one_of_each_class(flags.flagged, evidence.codes, flags.score)
         self.acted_ = bool(doubted.any())

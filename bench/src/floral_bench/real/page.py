@@ -59,7 +59,7 @@ def pages(folder: Path) -> dict[str, str]:
     ]
     planted = (
         []
-        if not (tables[AUDIT]["use"] == PLANTED_USE).any()
+        if not (len(tables[AUDIT]) and (tables[AUDIT]["use"] == PLANTED_USE).any())
         else [  # a run of the real sets alone
             "# Planted errors beside real ones",
             "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, "

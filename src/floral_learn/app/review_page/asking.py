@@ -13,7 +13,8 @@ from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import SILENT, Answers, AnswerStore, StoredAnswer
 from floral_learn.review.answers import latest_answers
 
-ROUND = 10  # answers that stand beside the question, after which a skipped row, or a second opinion, is due
+# answers that stand beside the question, after which a skipped row, or a second opinion, is due
+ROUND = 10
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Tu
         if reviewer not in said or row in away or looked.count(row) > 1:  # asked again once
             continue
         own = said[reviewer]
-        if any(other.id > own.id and other.label not in (own.label, None) for other in said.values()):
+        since = {other.label for other in said.values() if other.id > own.id}
+        if since - {own.label, None}:
             return Turn(row, "disagreement")
     latest = latest_answers(spoken(answers))
     if (turn := _second_opinion(latest, mine, reviewer, away)) is not None:
@@ -83,10 +85,10 @@ def _second_opinion(
     open_rows = [
         (len(said), min(answer.id for answer in said.values()), row)
         for row, said in latest.items()
-        if reviewer not in said and row not in away and any(answer.kind == "label" for answer in said.values())
+        if reviewer not in said and row not in away and {answer.label for answer in said.values()} != {None}
     ]
-    first = {row: min(latest[row].values(), key=lambda said: said.id) for row in {said.row for said in told}}
-    seconds = sum(said.reviewer != reviewer for said in first.values())
+    by_time = [sorted(latest[row].values(), key=lambda said: said.id) for row in {said.row for said in told}]
+    seconds = sum(said[0].reviewer != reviewer for said in by_time)
     due = (len(told) + 1) // ROUND
     return Turn(min(open_rows)[2], "second opinion") if open_rows and seconds < due else None
 
@@ -141,14 +143,15 @@ class Asking:
             answers = self._heard()
             if reviewer not in self._shown:
                 # what lies before others is left to them, unless nothing else is left
-                before_others = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
-                turn = self._choose(reviewer, answers, before_others) or self._choose(reviewer, answers, ())
+                taken = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
+                turn = self._choose(reviewer, answers, taken) or self._choose(reviewer, answers, ())
                 if turn is None:
                     return {"row": -1, "reason": "nothing left"}
                 self._shown[reviewer] = turn
             turn = self._shown[reviewer]
             mine = [said for said in answers if said.row == turn.row and said.reviewer == reviewer]
-            card = {**self._card(turn, answers), "reason": turn.reason, "along": turn.along, "before": None}
+            told = {"reason": turn.reason, "along": turn.along, "before": None}
+            card = self._card(turn, answers) | told
             if mine and turn.reason == "again":
                 card["before"] = {"kind": mine[-1].kind, "label": mine[-1].label}
             return card
@@ -162,8 +165,9 @@ class Asking:
         """
         if kind not in self.kinds:
             raise Refused(f"kind {kind!r} is none of {', '.join(self.kinds)}")
-        if (kind == "label") != (label is not None) or (label is not None and label not in self.names):
-            raise Refused(f"label {label!r} is none of the classes {', '.join(list(self.names)[:12])}")
+        if label not in (self.names if kind == "label" else (None,)):
+            known = ", ".join(list(self.names)[:12])
+            raise Refused(f"label {label!r} is none of the classes {known}")
         with self._lock:
             if (before := self.store.find(request)) is not None:  # a message that was repeated
                 if (before.row, before.reviewer) != (row, reviewer):
@@ -188,7 +192,8 @@ class Asking:
             if not along:
                 raise Refused("you have not answered this row")
             looked = {said.row for said in mine}
-            self._shown[reviewer] = Turn(row, "again", along=tuple(one for one in along[-1] if one not in looked))
+            unseen = tuple(one for one in along[-1] if one not in looked)
+            self._shown[reviewer] = Turn(row, "again", along=unseen)
             return self._shown[reviewer]
 
     def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
@@ -238,7 +243,8 @@ class Asking:
         with self._lock:
             try:
                 answers = self._heard()
-                self.files = {"state": "written", "answers": len(spoken(answers)), **self._write(answers)}
+                count = len(spoken(answers))
+                self.files = {"state": "written", "answers": count, **self._write(answers)}
             except Exception as error:
                 log.exception("cannot write the files")
                 self.files = {"state": "failed", "files": [], "error": str(error)}

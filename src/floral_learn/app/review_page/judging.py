@@ -13,6 +13,7 @@ import numpy as np
 
 from floral_learn.app.pages import render_page
 from floral_learn.app.review_page.asking import Asking, Turn
+from floral_learn.app.review_page.known import reason
 from floral_learn.app.review_page.outputs import option_words
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import Answers, AnswerStore
@@ -77,14 +78,15 @@ class JudgeSession(Asking):
         """What is known of the judges so far."""
         found = super().state(reviewer)
         rows = found["rows"]
-        return found | {"progress": {"answered": rows, "about": max(HORIZON, rows) if rows else HORIZON}}
+        return found | {"progress": {"answered": rows, "about": max(HORIZON, rows)}}
 
     def _catch_up(self, answers: Answers) -> None:
         """The same draws as ever, as far as there are answers, and the latest answer to each."""
-        latest = {said.row: None if said.label is None else self.names[said.label] for said in answers}
+        latest = {said.row: self.names[said.label] if said.label else None for said in answers}
         items = self.review.votes.items.tolist()
         while not set(latest) <= {items[row] for row in self.review.drawn}:
-            if len(self.review.ask(len(self.review.drawn) + 1)) == 0 or len(self.review.drawn) == len(items):
+            more = self.review.ask(len(self.review.drawn) + 1)
+            if not len(more) or len(self.review.drawn) == len(items):
                 break
         self.review.given.clear()
         self.review.answer(latest, latest.values())
@@ -94,19 +96,22 @@ class JudgeSession(Asking):
         return Turn(int(row[0]), "drawn") if len(row) else None
 
     def _card(self, turn: Turn, answers: Answers) -> dict[str, Any]:
-        why = "You have been here before; a new answer takes the place of the one you gave."
-        return {**self.rows.card(turn.row), "why": why if turn.reason == "again" else "", "others": []}
+        why = reason("again", 0) if turn.reason == "again" else ""
+        return {**self.rows.card(turn.row), "why": why, "others": []}
 
     def _tell(self, answers: Answers) -> dict[str, Any]:
         report = self.review.report()
         judges = [{name: row[name] for name in ("judge", "low", "high")} for row in _of_all(report)]
-        enough = "Go on: intervals get narrow at 20 to 50 answers." if len(answers) < 20 else report.notes[-1]
-        return {"judges": judges, "stop": {"now": False, "words": enough}, "ten": {"words": report.notes[0]}}
+        stop = {"now": False, "words": report.notes[-1]}
+        if len(answers) < 20:
+            stop["words"] = "Go on: intervals get narrow at 20 to 50 answers."
+        return {"judges": judges, "stop": stop, "ten": {"words": report.notes[0]}}
 
     def _write(self, answers: Answers) -> dict[str, Any]:
         report, number = self.review.report(), self.table.rows
         gold = {self._name(row): str(label) for row, label in sorted(self.review.gold().items())}
-        lines = [(self._name(row), self.rows.line(row), self._said_of(row)) for row in report.disagreements]
+        apart = report.disagreements
+        lines = [(self._name(row), self.rows.line(row), self._said_of(row)) for row in apart]
         told = vars(report) | {
             "prompt": self.review.prompt,
             "disagreements": [name for name, _, _ in lines],

@@ -84,4 +84,6 @@ def reason(why: str, others: int) -> str:
     }
     if why in told:
         return told[why]
-    return f"Its answer tells most about {count(others, 'other row')}." if others > 1 else "Its label is most in doubt."
+    if others > 1:
+        return f"Its answer tells most about {count(others, 'other row')}."
+    return "Its label is most in doubt."

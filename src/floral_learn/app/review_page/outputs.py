@@ -24,7 +24,8 @@ def write(work: Any, answers: Answers) -> dict[str, Any]:
     Everything is made, the model included, before the first file takes its place.
     """
     review, rows, source, folder = work.review, work.rows, work.path, work.out
-    labels, out, told = review.labels, left_out(answers), {row for said in spoken(answers) for row in said.rows}
+    labels, out = review.labels, left_out(answers)
+    told = {row for said in spoken(answers) for row in said.rows}
     changed = np.flatnonzero(labels != review.given)
     about = {
         "cleaned": f"the table with {len(changed):,} labels replaced, nothing else changed",
@@ -81,8 +82,10 @@ def decisions(answers: Answers, rows: Any) -> bytes:
     for (row, _), said in sorted(latest.items(), key=lambda pair: (pair[1].id, pair[0])):
         given = str(rows.labels[row])
         label, seen = given if said.label is None else said.label, "yes" if said.seen else "no"
-        note = "left out" if said.kind == "out" else "" if row == said.row else f"with {rows.name(said.row)}"
-        lines.append([*rows.names(row), given, _decision(said, given), label, said.reviewer, said.time, seen, note])
+        note = "" if row == said.row else f"with {rows.name(said.row)}"
+        note = "left out" if said.kind == "out" else note
+        said_so = [_decision(said, given), label, said.reviewer, said.time, seen, note]
+        lines.append([*rows.names(row), given, *said_so])
     return csv_bytes(header, lines)
 
 
@@ -153,7 +156,6 @@ def report(work: Any, answers: Answers) -> str:
         suggested=others.argmax(axis=1),
         score=wrong,
         flagged=wrong >= 0.5,
-        wrong_probability=wrong,
         probability=belief,
         reasons=holds,
         **around,
@@ -196,13 +198,15 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> list[dict[str, str]]:
+def commands(out: Path, table: Path, label: str, options: dict[str, Any]) -> list[dict[str, str]]:
     """What to do with the files of the end, as commands to copy."""
-    read, cleaned = ["--label", label, *option_words(options)], str(out / f"cleaned{table_suffix(table)}")
+    read = ["--label", label, *option_words(options)]
+    cleaned = str(out / f"cleaned{table_suffix(table)}")
     model = str(out / "model.skops")
     parts = {
         "Label new rows with the model": ["predict", model, "new.csv", "--out", "predictions.csv"],
         "Train another model on the cleaned table": ["train", cleaned, *read, "--out", "other.skops"],
         "Go on with this review later": ["review", str(table), *read, "--out", str(out)],
     }
-    return [{"about": about, "command": shlex.join(["floral", *words])} for about, words in parts.items()]
+    lines = {about: shlex.join(["floral", *words]) for about, words in parts.items()}
+    return [{"about": about, "command": line} for about, line in lines.items()]

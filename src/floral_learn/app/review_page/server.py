@@ -77,7 +77,8 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
             reviewer=_reviewer(sent), request=_request(sent), row=_row(sent), kind=str(sent.get("kind")), label=label,
             seen=sent.get("seen") is True, alone=sent.get("alone") is True,
         )  # fmt: skip
-        return {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label, "along": len(said.along)}
+        told = {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label}
+        return told | {"along": len(said.along)}
 
     def again(sent: dict[str, Any]) -> dict[str, Any]:
         return {"row": session.again(reviewer=_reviewer(sent), row=_row(sent)).row}
@@ -90,7 +91,9 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
         row, column = (request.path_params[name] for name in ("row", "column"))
         numbers = all(part.isdecimal() and len(part) < 12 for part in (row, column))
         small = "small" in request.query_params
-        found = await run_in_threadpool(session.rows.image, int(row), int(column), small) if numbers else None
+        found = None
+        if numbers:
+            found = await run_in_threadpool(session.rows.image, int(row), int(column), small)
         if found is None:
             return Response("There is no picture to show.", status_code=404)
         return Response(found[0], headers={"Content-Type": found[1]})
@@ -155,7 +158,8 @@ class ReviewServer:
         everywhere = host in ("0.0.0.0", "::", "")
         # On a network this machine has names that it does not know; what keeps others out is the secret.
         hosts = {"*"} if everywhere else {*_LOCAL, _bracketed(host)}
-        guarded = Guard(make_app(session, title=title, reviewer=reviewer, folder=folder), token=self.token, hosts=hosts)
+        application = make_app(session, title=title, reviewer=reviewer, folder=folder)
+        guarded = Guard(application, token=self.token, hosts=hosts)
         shown = socket.gethostname() if everywhere else _bracketed(host)
         self.address = f"http://{shown}:{self.port}/{self.token}/"
         config = uvicorn.Config(

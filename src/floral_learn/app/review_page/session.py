@@ -97,9 +97,10 @@ class ReviewSession(Asking):
         counts: dict[str, int] = {}
         for answer in spoken(answers):
             counts[answer.reviewer] = counts.get(answer.reviewer, 0) + 1
-        enough, done, n = found["known"].get("stop", {}).get("now", False), found["rows"], len(self.rows.labels)
+        done, n = found["rows"], len(self.rows.labels)
+        ahead = 0 if found["known"].get("stop", {}).get("now") else max(FIRST_ANSWERS - done, ROUND)
         return found | {
-            "progress": {"answered": done, "about": min(done if enough else max(FIRST_ANSWERS, done + ROUND), n)},
+            "progress": {"answered": done, "about": min(done + ahead, n)},
             "reviewers": [{"name": name, "answers": count} for name, count in sorted(counts.items())],
             "disagreements": [
                 {
@@ -117,20 +118,21 @@ class ReviewSession(Asking):
         near, _ = self.review.nearest(turn.row)
         card = self.rows.card(turn.row, near.tolist())
         for other in card["nearest"]:
-            votes = {answer.label for answer in said.get(other["row"], {}).values() if answer.kind == "label"}
+            votes = {answer.label for answer in said.get(other["row"], {}).values()} - {None}
             other["answer"] = votes.pop() if len(votes) == 1 else None
             other["given"] = str(self.rows.labels[other["row"]])
             if other["row"] in turn.along:  # its label would sway the answer as the row's own
                 other |= {"given": None, "line": self.rows.difference(turn.row, other["row"])}
-        others = [*map(_vote, said.get(turn.row, {}).values())] if turn.reason == "disagreement" else []
+        contrary = said.get(turn.row, {}) if turn.reason == "disagreement" else {}
+        others = [*map(_vote, contrary.values())]
         why = reason(turn.reason, turn.others)
         return {**card, "given": str(self.rows.labels[turn.row]), "why": why, "others": others}
 
     def _catch_up(self, answers: Answers) -> None:
         """Bring the review to `answers`: what was undone since is undone, what is new is answered."""
-        wanted, same = spoken(answers), 0
-        while same < min(len(wanted), len(self._applied)) and wanted[same].id == self._applied[same].id:
-            same += 1
+        wanted, heard = spoken(answers), self._applied
+        pairs = zip(wanted, heard, strict=False)
+        same = next((k for k, (one, other) in enumerate(pairs) if one.id != other.id), min(len(wanted), len(heard)))
         for _ in self._applied[same:]:
             self.review.undo()
         for answer in wanted[same:]:

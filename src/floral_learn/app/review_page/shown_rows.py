@@ -53,13 +53,13 @@ class ShownRows:
         self.numbers = np.arange(len(labels)) if numbers is None else numbers
         self.classes = np.unique(labels)
         self.columns = [self._column(name) for name in frame.columns]
-        self.pictures = next((i for i, column in enumerate(self.columns) if column.kind == "image"), None)
-        numeric = [i for i, column in enumerate(self.columns) if column.kind == "number"]
+        kinds = [column.kind for column in self.columns]
+        self.pictures = kinds.index("image") if "image" in kinds else None
+        numeric = [i for i, kind in enumerate(kinds) if kind == "number"]
         if len(numeric) > MOST_NUMBERS:
-            first = {numeric[i] for i in most_telling(frame.iloc[:, numeric], labels)[:MOST_NUMBERS]}
-            self.columns = [
-                replace(column, main=column.kind != "number" or i in first) for i, column in enumerate(self.columns)
-            ]
+            order = most_telling(frame.iloc[:, numeric], labels)
+            for i in order[MOST_NUMBERS:]:
+                self.columns[numeric[i]] = replace(self.columns[numeric[i]], main=False)
 
     def _column(self, name: Any) -> Column:
         import pandas as pd
@@ -80,7 +80,8 @@ class ShownRows:
         named = texts.str.lower().str.endswith(PICTURE_NAMES)
         if 2 * named.sum() > len(texts) and any(inside(self.folder, text) for text in texts[named]):
             return Column(str(name), "image")
-        return Column(str(name), "text" if len(texts) and texts.str.len().max() > LINE else "category")
+        long = len(texts) and texts.str.len().max() > LINE
+        return Column(str(name), "text" if long else "category")
 
     def name(self, row: int) -> str:
         """What a person calls the row."""
@@ -111,7 +112,8 @@ class ShownRows:
             return {**shown, "image": inside(self.folder, str(value)) is not None, "column": i}
         if column.kind == "category":
             same = self.frame.iloc[:, i] == value
-            return {**shown, "note": f"as in {percent(float(same.mean()))} of the rows" if same.sum() > 1 else ""}
+            share = percent(float(same.mean()))
+            return {**shown, "note": f"as in {share} of the rows" if same.sum() > 1 else ""}
         return shown
 
     def difference(self, row: int, other: int) -> str:
@@ -137,7 +139,9 @@ class ShownRows:
 
         Small ones, and kinds of pictures that browsers do not show (TIFF), come as JPEG.
         """
-        if not (0 <= row < len(self.labels) and 0 <= i < len(self.columns)) or self.columns[i].kind != "image":
+        if not (0 <= row < len(self.labels) and 0 <= i < len(self.columns)):
+            return None
+        if self.columns[i].kind != "image":
             return None
         path = inside(self.folder, str(self.frame.iat[row, i]))
         if path is None:
@@ -150,7 +154,8 @@ class ShownRows:
             content = start + stream.read()
         if small or kind is None:
             try:
-                return (thumbnail(content) if small else thumbnail(content, sys.maxsize)), "image/jpeg"
+                made = thumbnail(content) if small else thumbnail(content, sys.maxsize)
+                return made, "image/jpeg"
             except (Unreadable, ImportError):
                 pass
         return None if kind is None else (content, kind)

@@ -74,10 +74,12 @@ class Table(Shown):
         return len(self.rows)
 
     def _facts(self) -> dict[str, str]:
-        facts = {"rows": f"{len(self):,}", "features": ", ".join(frame_columns(self.features)[:8]) or "none"}
+        features = ", ".join(frame_columns(self.features)[:8])
+        facts = {"rows": f"{len(self):,}", "features": features or "none"}
         if self.labels is not None:
             classes, counts = np.unique(self.labels, return_counts=True)
-            shown = ", ".join(f"{c} ({k:,})" for c, k in zip(classes[:8].tolist(), counts, strict=False))
+            first = zip(classes[:8].tolist(), counts, strict=False)
+            shown = ", ".join(f"{name} ({n:,})" for name, n in first)
             facts[f"label {self.label}"] = shown + (", ..." if len(classes) > 8 else "")
         return facts | {f"note {number}": text for number, text in enumerate(self.notes[:3], 1)}
 
@@ -126,7 +128,8 @@ class Table(Shown):
         """
         self._labels()
         assert self.position is not None
-        return self.source.relabelled(self.position, self.rows[np.asarray(rows, dtype=np.intp)], np.asarray(new))
+        numbers = self.rows[np.asarray(rows, dtype=np.intp)]
+        return self.source.relabelled(self.position, numbers, np.asarray(new))
 
     def _labels(self) -> np.ndarray:
         if self.labels is None:
@@ -226,17 +229,21 @@ def read_table(
             notes.append(f"{lost:,} rows without a label skipped (first: row {first})")
 
     def texts(option: str, missing: str) -> np.ndarray | None:
-        found = cells.get(option)
-        return None if found is None else objects(missing if t is None else t for t in as_texts(found))[keep]
+        if option not in cells:
+            return None
+        names = as_texts(cells[option])
+        return objects(missing if name is None else name for name in names)[keep]
 
-    flags = cells.get("trusted")
+    sure = None
+    if trusted is not None:
+        sure = as_flags(cells["trusted"], f"{opened.name}: column {short(trusted)}")[keep]
     return Table(
         features=_frame({name: values for name, (_, values) in features.items()}, opened, keep),
         labels=labels,
         ids=texts("id", ""),
         groups=texts("group", "(missing)"),
         weights=_weights(cells.get("weight"), keep, opened.name),
-        trusted=None if flags is None else as_flags(flags, f"{opened.name}: column {short(trusted)}")[keep],
+        trusted=sure,
         rows=keep,
         text=tuple(names[place] for place in sorted(prose)),
         name=opened.name,

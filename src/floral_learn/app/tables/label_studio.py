@@ -47,7 +47,8 @@ def read_export(name: str, text: str, label: str | None = None) -> Export:
     if len(tasks) < len(content):
         raise TableError(f"{name}: two tasks have the same id")
     results = list(_results(content, name))
-    choices = {str(r.get("from_name")): str(r.get("to_name")) for *_, r in results if r.get("type") == "choices"}
+    entries = [entry for *_, entry in results if entry.get("type") == "choices"]
+    choices = {str(entry.get("from_name")): str(entry.get("to_name")) for entry in entries}
     choice = next(iter(choices)) if len(choices) == 1 and label in (None, "label") else label or "label"
     if choice not in choices and (label is not None or choices):
         known = some(choices) or "none"

@@ -49,8 +49,7 @@ def read_workbook(name: str, raw: bytes) -> Source:
         raise
     except Exception as error:  # openpyxl lets through what its XML, zip and date readers raise
         raise TableError(f"{name} is not a readable .xlsx workbook ({reason(error)})") from None
-    frame = pd.DataFrame({place: pd.Series(cells, dtype=object) for place, cells in enumerate(zip(*rows, strict=True))})
-    frame.columns = pd.Index(header, dtype=object)
+    frame = _frame(header, zip(*rows, strict=True))
 
     def write(place: int, values: list[Any]) -> bytes:
         """All of it is read here, other sheets and formats too, of which reading took the cells alone."""
@@ -99,6 +98,13 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
     return header, numbers, rows
 
 
+def _frame(names: list[str], columns: Iterable[Any]) -> pd.DataFrame:
+    """Columns of Python values as they are; names may repeat."""
+    frame = pd.DataFrame({place: pd.Series(cells, dtype=object) for place, cells in enumerate(columns)})
+    frame.columns = pd.Index(names, dtype=object)
+    return frame
+
+
 def read_json_lines(name: str, text: str) -> Source:
     """The objects of a JSON Lines file; a line that is none is an error with its number."""
     lines, rows = [], []
@@ -128,9 +134,7 @@ def read_json_lines(name: str, text: str) -> Source:
                 out[number] = json.dumps(row | {column: made}, ensure_ascii=False)
         return "".join(f"{line}\n" for line in out).encode("utf-8", "surrogatepass")
 
-    frame = pd.DataFrame({number: pd.Series(cells[column], dtype=object) for number, column in enumerate(columns)})
-    frame.columns = pd.Index(columns, dtype=object)
-    source = Source(name, frame, write)
+    source = Source(name, _frame(columns, cells.values()), write)
     if of_prodigy:
         source.notes.append("written by Prodigy: choices of rejected tasks, and answers 'ignore', are left blank")
     return source

@@ -132,7 +132,8 @@ class Source:
 def picture_names(cells: list[Any]) -> list[str] | None:
     """Names of pictures that lie inside a table, {"bytes": ..., "path": ...} as Hugging Face writes them; else None."""
     given = [cell for cell in cells if cell is not None]
-    if not given or not all(isinstance(cell, dict) and {"bytes", "path"} <= cell.keys() for cell in given):
+    wanted = {"bytes", "path"}
+    if not given or not all(isinstance(cell, dict) and cell.keys() >= wanted for cell in given):
         return None
     names = []
     for row, cell in enumerate(cells):
@@ -212,7 +213,8 @@ def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray
         _refuse_nested(values, where)
         values = [None if is_missing(value) else value for value in values]
         if all(value is None or isinstance(value, bool | np.bool_) for value in values):
-            return np.array([bool(value) for value in values]), np.array([value is None for value in values])
+            blank = np.array([value is None for value in values])
+            return np.array([bool(value) for value in values]), blank
     texts = [_spelled(value) for value in values]
     kept = set(texts) - MISSING
     numeric = {text for text in kept if NUMBER.fullmatch(text)}
@@ -243,10 +245,10 @@ def as_flags(values: Sequence[Any], where: str) -> np.ndarray:
 
 def _refuse_nested(values: Sequence[Any], where: str) -> None:
     for row, cell in enumerate(values):
-        if isinstance(cell, list | tuple) and cell and all(isinstance(part, list | tuple | dict) for part in cell):
-            raise TableError(f"{where} holds spans or boxes (row {row}), which are not supported; one label per row is")
         if isinstance(cell, list | tuple):
-            raise TableError(f"{where} holds {len(cell)} labels at once (row {row}); one label per row is supported")
+            spans = cell and all(isinstance(part, list | tuple | dict) for part in cell)
+            what = "spans or boxes" if spans else f"{len(cell)} labels at once"
+            raise TableError(f"{where} holds {what} (row {row}); one label per row is supported")
         if isinstance(cell, dict | set | np.ndarray | bytes):
             raise TableError(f"{where} holds {type(cell).__name__} (row {row}), not labels")
 
