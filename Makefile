@@ -25,7 +25,7 @@ test-all: lint types docs browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=20
 
 # The oldest versions that pyproject.toml names, in an environment of their own.
-OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 joblib==1.3.* threadpoolctl==3.1.* narwhals==2.0.* skops==0.12.* pandas==2.1.* pyarrow==15.*
+OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 joblib==1.3.* threadpoolctl==3.1.* narwhals==2.0.* skops==0.16.* pandas==2.1.* pyarrow==15.*
 test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install -qq --disable-pip-version-check -e . -e ./bench pytest hypothesis polars $(OLDEST:%='%')

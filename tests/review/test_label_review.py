@@ -542,6 +542,7 @@ def test_bad_calls_say_what_is_allowed(moons, call, match):
         ({"trusted": np.ones(200)}, "trusted must hold True and False"),
         ({"groups": ["a"]}, "groups must have one entry per row"),
         ({"sample_weight": -np.ones(200)}, "sample_weight must be finite"),
+        ({"sample_weight": np.zeros(200)}, "sample_weight is 0 on every row"),
         ({"random_share": 2}, "random_share=2 must be"),
         ({"random_state": "x"}, "random_state='x' must be"),
     ],
