@@ -166,10 +166,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_input_is_one_line_exit_code_two_and_nothing_written(run, data, tmp_path, case):
-    files = {
-        "one.csv": b"x,y\n1,a\n2,a\n",
-        "only.csv": b"y\na\nb\n",
-    }
+    files = {"one.csv": b"x,y\n1,a\n2,a\n", "only.csv": b"y\na\nb\n"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -16,12 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_moons
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import (
-    BaggingClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-    VotingClassifier,
-)
+from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
@@ -85,11 +80,7 @@ def refused(tmp_path, content, match, **options):
 
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
-        claim = {
-            "__module__": "floral_learn.paper.ln_svm",
-            "__class__": "LabelNoiseSVC",
-            "__loader__": "MethodNode",
-        }
+        claim = {"__module__": "floral_learn.paper.ln_svm", "__class__": "LabelNoiseSVC", "__loader__": "MethodNode"}
         node = schema["content"]["model"]
         for number, name in enumerate(("ctypes", "_ctypes", "_os", "system")):
             node = claim | {"content": {"func": name, "obj": node}, "__id__": 10_000 + number}

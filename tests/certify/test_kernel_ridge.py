@@ -337,10 +337,7 @@ def test_the_report_names_what_was_taken_as_fixed():
         ({"kernel": "poly"}, "'kernel' parameter"),
         ({"rank": 0}, "'rank' parameter"),
         ({"random_state": None}, "'random_state' parameter"),
-        (
-            {"possible_flips": {"ham": ["egg"]}},
-            r"names 'ham', which is not a label; labels are \[0, 1\]",
-        ),
+        ({"possible_flips": {"ham": ["egg"]}}, r"names 'ham', which is not a label; labels are \[0, 1\]"),
         ({"possible_flips": {0: [7]}}, "possible_flips names 7"),
         ({"max_memory": "1GB"}, "'max_memory' parameter"),
         ({"rank": None, "max_memory": 1000}, "20 rows, 2 classes and the whole kernel matrix take"),
@@ -370,11 +367,7 @@ LANDMARKS = {
 
 
 @parametrize_with_checks(
-    [
-        CertifiedKernelClassifier(),
-        CertifiedKernelClassifier(kernel="linear"),
-        CertifiedKernelClassifier(rank=5),
-    ],
+    [CertifiedKernelClassifier(), CertifiedKernelClassifier(kernel="linear"), CertifiedKernelClassifier(rank=5)],
     expected_failed_checks=lambda clf: LANDMARKS if clf.rank == 5 else {},
 )
 def test_scikit_learn(estimator, check):

@@ -5,8 +5,7 @@ import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
 from floral_bench.datasets.download import find_or_download
-from floral_learn.base.files import user_cache
-from floral_learn.datasets import DataNotFoundError, Dataset, find_file, load_moon
+from floral_learn.datasets import DataNotFoundError, Dataset, find_file, load_moon, search_path
 
 REFERENCE = "moon_reference_seed42.npz"
 
@@ -132,11 +131,11 @@ def test_mnist_offline_error_names_the_folders_and_leaves_nothing(bare, monkeypa
     monkeypatch.setattr(mnist, "download_openml", no_network)
     with pytest.raises(DataNotFoundError, match=r"download failed \(network is unreachable\).*FLORAL_DATA"):
         load_mnist()
-    assert not any(user_cache().iterdir())
+    assert not any(search_path()[-1].iterdir())
 
 
 def test_files_are_looked_for_in_the_documented_order(bare, monkeypatch):
-    home, env, cache = bare / "home", bare / "env", user_cache()
+    home, env, cache = bare / "home", bare / "env", search_path()[-1]
     monkeypatch.setenv("FLORAL_DATA", str(env))
     for folder in (cache, env, home):
         folder.mkdir(parents=True)
@@ -193,7 +192,7 @@ def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):
 def test_the_cache_can_be_moved_on_every_system(monkeypatch, tmp_path, system):
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert user_cache() == tmp_path / "floral-learn"
+    assert search_path()[-1] == tmp_path / "floral-learn"
     monkeypatch.setenv("XDG_CACHE_HOME", "")
-    assert user_cache().name == "floral-learn"
-    assert not user_cache().is_relative_to(tmp_path)
+    assert search_path()[-1].name == "floral-learn"
+    assert not search_path()[-1].is_relative_to(tmp_path)

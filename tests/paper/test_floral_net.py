@@ -29,9 +29,7 @@ def network(outputs=1, width=2):
 
 
 @parametrize_with_checks(
-    [
-        NeuralFloralClassifier(epochs=8, learning_rate=0.1, head={"budget": 0.2, "n_rounds": 10}, alternations=1),
-    ],
+    [NeuralFloralClassifier(epochs=8, learning_rate=0.1, head={"budget": 0.2, "n_rounds": 10}, alternations=1)],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "batches and the attacker count rows"
     },
@@ -40,11 +38,7 @@ def test_sklearn_estimator_checks(estimator, check):
     check(estimator)
 
 
-@given(
-    rate=st.lists(st.floats(0, 1), min_size=1, max_size=20),
-    classes=st.integers(2, 5),
-    seed=st.integers(0, 1000),
-)
+@given(rate=st.lists(st.floats(0, 1), min_size=1, max_size=20), classes=st.integers(2, 5), seed=st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
 def test_soft_labels_are_probabilities_between_the_given_and_the_heads_label(rate, classes, seed):
     rng = np.random.default_rng(seed)
@@ -83,9 +77,7 @@ def test_a_turn_retrains_the_network_on_the_soft_labels_of_the_first_head():
     np.testing.assert_allclose(twice.soft_labels_, soft, atol=1e-6)
     assert ((soft > 0) & (soft < 1)).any()
     # by hand: the same first weights and the same batches, other labels
-    from floral_learn.base.validation import generator
-
-    stream = torch.Generator().manual_seed(int(generator(1).integers(2**31 - 1, size=2)[0]))
+    stream = torch.Generator().manual_seed(int(np.random.default_rng(1).integers(2**31 - 1, size=2)[0]))
     module = network()
     train(module, Rows(X, soft.astype(np.float32)), MLPSettings(epochs=3), stream)
     for ours, expected in zip(twice.module_.parameters(), module.parameters(), strict=True):

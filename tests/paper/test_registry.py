@@ -33,12 +33,7 @@ def test_each_name_gives_the_public_class(name, full):
 
 
 @pytest.mark.parametrize(
-    ("name", "sanitizer"),
-    [
-        ("curie", "CurieFilter"),
-        ("ls-svm", "KNNRelabel"),
-        ("k-lid", "KLIDWeights"),
-    ],
+    ("name", "sanitizer"), [("curie", "CurieFilter"), ("ls-svm", "KNNRelabel"), ("k-lid", "KLIDWeights")]
 )
 def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name, sanitizer):
     model = DEFENSES[name](n_neighbors=7, C=3.0, gamma=0.5)

@@ -1,13 +1,7 @@
 """The lemmas' constants against plain definitions, their bounds along games, and what diagnose says about a fit."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from lemma_games import stability, summarise
 
 from floral_learn import FloralClassifier

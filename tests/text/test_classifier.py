@@ -4,9 +4,7 @@ import copy
 import os
 import random
 import re
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pd = pytest.importorskip("pandas")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 

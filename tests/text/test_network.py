@@ -1,7 +1,6 @@
 """What is loaded and written: last layers, padding, lengths, devices, the hub, folders that stay whole."""
 
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_gpt, make_reviews, make_roberta, make_tokenizer  # noqa: E402
 

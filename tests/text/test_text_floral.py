@@ -2,8 +2,6 @@
 
 import copy
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,19 +17,13 @@ from sklearn.svm import SVC
 
 pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn import TextClassifier
 from floral_learn.floral import FloralClassifier
 from floral_learn.paper import PaperFloralClassifier, TextFloralClassifier
-from floral_learn.paper.diagnosis import (
-    dual_influence,
-    gradient_influence,
-    overlap,
-    top_rows,
-)
+from floral_learn.paper.diagnosis import dual_influence, gradient_influence, overlap, top_rows
 
 TEXTS, SIGNS = make_reviews(80)
 LABELS = np.where(SIGNS > 0, "good", "bad")

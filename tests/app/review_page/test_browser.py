@@ -274,9 +274,9 @@ def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_p
     import json
     import threading
 
+    from floral_learn import JudgeReview
     from floral_learn.app.review_page import JudgeSession, ReviewServer
     from floral_learn.app.tables import read_table
-    from floral_learn.review.judge import JudgeReview
 
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=60)
