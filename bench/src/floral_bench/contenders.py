@@ -56,7 +56,7 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.model_.predict(X)]
 
 
-SAFE_VERSION = 6  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
+SAFE_VERSION = 7  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
 
 
 def _safe(model: str, seed: int, *, version: int = SAFE_VERSION, **given: Any) -> Any:

@@ -126,7 +126,8 @@ class Asking:
         self.broken: str | None = None
         self._lock = threading.RLock()
         self._shown: dict[str, Turn] = {}  # what lies before each reviewer
-        self._known: tuple[list[int], dict[str, Any]] | None = None  # answers, and what is known by them
+        # answers, and what is known by them
+        self._known: tuple[list[int], dict[str, Any]] | None = None
 
     @property
     def answered(self) -> int:
@@ -205,7 +206,8 @@ class Asking:
                 raise Refused("there is no answer of yours to take back")
             # what came after is still there: the question before the reviewer stays
             later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
-            if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
+            # no copy of a message that comes late
+            if said in standing or not (later or reviewer in self._shown):
                 self._shown[reviewer] = Turn(said.row, along=said.along)
         return said
 

@@ -25,7 +25,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_BYTES = 64_000  # of a request's body
-SECONDS = 10.0  # from the first byte of a request, or from the beginning of a connection, to the last of its body
+# from the first byte of a request, or from the beginning of a connection, to the last of its body
+SECONDS = 10.0
 _log = logging.getLogger("uvicorn.error")  # the server's own: one line on the terminal
 
 

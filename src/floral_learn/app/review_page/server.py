@@ -50,7 +50,8 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
                 sent = request.query_params if request.method != "POST" else await request.json()
                 if request.method == "POST" and not isinstance(sent, dict):
                     raise ValueError("no object")
-            except (ValueError, RecursionError):  # nested without end, numbers of thousands of digits
+            except (ValueError, RecursionError):
+                # nested without end, numbers of thousands of digits
                 return JSONResponse({"error": "this is not JSON"}, status_code=400)
             except ClientDisconnect:
                 return JSONResponse({"error": "the message did not come whole"}, status_code=400)

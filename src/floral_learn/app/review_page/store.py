@@ -155,7 +155,8 @@ class AnswerStore:
             order, seed, begun = kept["order"], kept["seed"], kept["random_state"]
             fits = _is_seed(seed) and (begun is None or _is_seed(begun))
             fits = fits and all(type(row) is int for row in order)
-            if not fits or sorted(order) != list(range(n_rows)):  # the guarantee rests on every row once
+            # the guarantee rests on every row once
+            if not fits or sorted(order) != list(range(n_rows)):
                 raise ValueError("other values")
         except (ValueError, KeyError, TypeError, RecursionError):
             raise StoreError(

@@ -270,7 +270,8 @@ def _labels(source: Source, cells: Any, place: Any, skip: bool) -> tuple[np.ndar
     return labels[~blank], everything[~blank]
 
 
-Features = dict[str, tuple[int | None, Any]]  # name -> place of the column (None: a part of it), and its typed values
+# name -> place of the column (None: a part of it), and its typed values
+Features = dict[str, tuple[int | None, Any]]
 
 
 def _features(source: Source, taken: dict[int, str], plain: set[int], names: list[str]) -> tuple[Features, list[str]]:
@@ -307,7 +308,8 @@ def _without_copies(
     for name, (place, values) in list(features.items()):
         if all(
             (place is not None and as_texts(source.cells(place, rows)) == raw)
-            or (isinstance(values, np.ndarray) and as_texts(values[rows]) == typed)  # of texts, cells say all
+            # of texts, cells say all
+            or (isinstance(values, np.ndarray) and as_texts(values[rows]) == typed)
             for rows, typed, raw in tries
         ):
             del features[name]

@@ -25,7 +25,8 @@ _MISSING = pa.array(sorted(MISSING))
 
 def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None, usual: str = ",") -> Source:
     """The columns of a text, all cells as they are written; without `sep` the `usual` one, or what fits the header."""
-    text, known = decode(raw, encoding, name)  # plain UTF-8 too: pyarrow prints a traceback at a short row that is not
+    # plain UTF-8 too: pyarrow prints a traceback at a short row that is not
+    text, known = decode(raw, encoding, name)
     plain = encoding is None and known == "utf-8"
     data = raw if plain else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
     del text

@@ -14,7 +14,8 @@ from floral_learn.base.frames import column_at, is_frame
 
 from .source import Source
 
-MOST_CELLS = 2**27  # of a Parquet file or a workbook: a few bytes can stand for a billion equal or empty rows
+# of a Parquet file or a workbook: a few bytes can stand for a billion equal or empty rows
+MOST_CELLS = 2**27
 
 
 def from_frame(frame: Any, name: str = "the table") -> Source:

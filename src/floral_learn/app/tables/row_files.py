@@ -18,7 +18,8 @@ from floral_learn.base.files import MOST_BYTES
 from .frames import MOST_CELLS
 from .source import Source
 
-MOST_ROWS = 2**20  # of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
+# of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
+MOST_ROWS = 2**20
 
 
 # What only Prodigy puts beside a task, and its three answers.
@@ -121,7 +122,8 @@ def read_json_lines(name: str, text: str) -> Source:
         lines.append(line)
         rows.append(row)
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    if len(columns) * len(rows) > 100 * len(text):  # else a small file of other names on every line fills the memory
+    # else a small file of other names on every line fills the memory
+    if len(columns) * len(rows) > 100 * len(text):
         raise TableError(f"{name} has {len(columns):,} different names in its objects, too many for columns")
     of_prodigy = bool(rows) and all(_PRODIGY & row.keys() and row.get("answer") in _ANSWERS for row in rows)
     cells = {column: _cells(rows, column, of_prodigy) for column in columns}

@@ -83,7 +83,8 @@ class Source:
 
     def cells(self, position: int, rows: Any = None) -> list[Any]:
         """The cells of a column, or of some rows of it: text, Python values, None where missing."""
-        if self.typed_text is not None:  # a table of pyarrow, whose columns take longer to wrap than to read
+        # a table of pyarrow, whose columns take longer to wrap than to read
+        if self.typed_text is not None:
             column = self.frame.column(position)
             return (column if rows is None else column.take(rows)).to_pylist()
         return self._read(position, lambda column: (column if rows is None else column[rows]).to_list())
@@ -140,7 +141,8 @@ def picture_names(cells: list[Any]) -> list[str] | None:
         path = str((cell or {}).get("path") or "")
         if path and cell.get("bytes") is None:  # the picture lies elsewhere
             names.append(path)
-        else:  # the row makes it unique; what else a name may do on a disk or in a page is left out of it
+        else:
+            # the row makes it unique; what else a name may do on a disk or in a page is left out of it
             names.append(f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', PurePath(path).name)[-60:]}")
     return names
 
@@ -156,7 +158,8 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     from . import frames  # this and others make a Source; they are imported where they are needed
 
     if not isinstance(source, str | os.PathLike):
-        a_dataset = type(source).__module__.split(".")[0] == "datasets"  # nothing is imported to find out
+        # nothing is imported to find out
+        a_dataset = type(source).__module__.split(".")[0] == "datasets"
         return frames.dataset_source(source) if a_dataset else frames.from_frame(source)
     from . import delimited, label_studio, row_files
 
