@@ -59,7 +59,8 @@ def named_attacks(attacks: Any, **settings: Any) -> dict[str, LabelAttack]:
     if not isinstance(attacks, Mapping):
         several = [attacks] if isinstance(attacks, str | LabelAttack) else attacks
         attacks = {one if isinstance(one, str) else one.name: one for one in several}
-    return {name: attack_class(one)(**settings) if isinstance(one, str) else one for name, one in attacks.items()}
+    made = {name: attack_class(one)(**settings) for name, one in attacks.items() if isinstance(one, str)}
+    return {name: made.get(name, one) for name, one in attacks.items()}
 
 
 def poison(

@@ -152,13 +152,14 @@ class _Search:
         from floral_learn.attacks import named_attacks  # which names this attack, too
 
         limits, victim = self.problem.constraints, self.games.settings
-        by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
+        several = [starts] if isinstance(starts, str) else starts
+        by_name = {start for start in several if isinstance(start, str)}
         named, found = named_attacks(starts), {}
         if not named or any(isinstance(attack, Adaptive) for attack in named.values()):
             raise ValueError(f"starts={starts!r} must hold at least one attack, and not 'adaptive' itself")
         for name, attack in named.items():
-            known = {field.name for field in fields(attack)}
-            kernel = {part: getattr(victim, part) for part in ("kernel", "gamma", "degree", "coef0") if part in known}
+            known = {"kernel", "gamma", "degree", "coef0"} & {field.name for field in fields(attack)}
+            kernel = {part: getattr(victim, part) for part in known}
             own = replace(
                 attack,
                 budget=self.problem.flips,
@@ -241,14 +242,15 @@ class PlayedGames:
         self.settings = _settings(victim)
         self.codes, self.draws, self.rng = codes, draws, rng
         seeds = rng.integers(2**62, size=2)  # as in the victim's fit: of the game and of the landmarks
-        self.problem = make_problem(self.settings, victim._read(self.settings, X, codes), None, None, seeds)
+        data = victim._read(self.settings, X, codes)
+        self.problem = make_problem(self.settings, data, None, None, seeds)
         self.gram, self.backend = self.problem.gram, self.problem.gram.backend
         self.truth = 2.0 * (codes if held_out is None else held_out[1]) - 1
         self.cross: np.ndarray | None = None  # kernel values between held-out and training rows, (m, n)
         if held_out is not None:
             kernel = self.problem.kernel
-            unseen, seen = (kernel.prepare(rows, NUMPY, "float64") for rows in (held_out[0], X))
-            self.cross = kernel(unseen, seen, NUMPY)
+            unseen = kernel.prepare(held_out[0], NUMPY, "float64")
+            self.cross = kernel(unseen, kernel.prepare(X, NUMPY, "float64"), NUMPY)
         self.played = 0
 
     def judge(self, labellings: np.ndarray, repeats: int = 1) -> np.ndarray:
@@ -280,13 +282,14 @@ class PlayedGames:
         out = np.zeros(columns.shape, dtype=bool)
         if self.cross is None:
             out = np.tile(parts[:, None] == np.arange(len(seeds)), games)
+        attackers = [self._attacker(labels[:, j]) for j in range(games) for _ in seeds]
         game = replace(
             self.problem.game,
             labels=columns,
             cap=np.where(out, 0.0, self.settings.C),
             seeds=np.tile(seeds, games),
             steps=self.problem.game.steps[:, :1],
-            attacker=_side_by_side([self._attacker(labels[:, j]) for j in range(games) for _ in seeds]),
+            attacker=_side_by_side(attackers),
             keep_flips=False,
         )
         result = play_problem(replace(self.problem, game=game))
@@ -295,8 +298,10 @@ class PlayedGames:
         averaged = self.settings.average and not self.problem.solved
         weights, bias = (result.mean_weights, result.mean_bias) if averaged else (result.weights, result.bias)
         # Where one class is left there is nothing to learn: the model is that class.
-        most, least = np.where(out, 0, columns).max(axis=0), np.where(out, 1, columns).min(axis=0)
-        weights, bias = np.where(most == least, 0.0, weights), np.where(most == least, 2.0 * most - 1, bias)
+        most = np.where(out, 0, columns).max(axis=0)
+        one_class = most == np.where(out, 1, columns).min(axis=0)
+        weights = np.where(one_class, 0.0, weights)
+        bias = np.where(one_class, 2.0 * most - 1, bias)
         if self.cross is None:
             scores = self.backend.numpy(self.gram.matmat(self.backend.columns(weights))) + bias
             scores = np.where(out, scores, 0.0).reshape(len(labels), games, -1).sum(axis=2)

@@ -80,11 +80,14 @@ class Alfa(SVMAttack):
             tainted = flipped(signs, -signs, [indices])[:, 0]
             values, regulariser = victim(tainted)
             # e - x of the copies that q picks: losses of the tainted SVM less those of the clean one
-            loss = np.maximum(0, 1 - tainted * values).sum() - np.maximum(0, 1 - tainted * clean).sum()
+            hinge, clean_hinge = (np.maximum(0, 1 - tainted * scored) for scored in (values, clean))
+            loss = hinge.sum() - clean_hinge.sum()
             rounds.append(Try(-float(regulariser + victim.C * loss), indices, scores))
             gap = _flip_gap(signs, values)
-        best, history = max(rounds, key=attrgetter("worth")), [-found.worth for found in rounds]
-        details = {"objective": -best.worth, "history": history, "n_iter": len(history), "converged": converged}
+        best = max(rounds, key=attrgetter("worth"))
+        history = [-found.worth for found in rounds]
+        details = {"objective": -best.worth, "history": history}
+        details |= {"n_iter": len(history), "converged": converged}
         return replace(best, details=details)
 
 
@@ -120,6 +123,7 @@ class _AnyVictim:
 
 
 def _victim(attack: Alfa, problem: Problem) -> Any:
-    if attack.surrogate is None or (type(attack.surrogate) is SVC and attack.surrogate.class_weight is None):
+    surrogate = attack.surrogate
+    if surrogate is None or (type(surrogate) is SVC and surrogate.class_weight is None):
         return _SVMVictim(attack.svm, problem.X)
-    return _AnyVictim(attack.surrogate, problem)
+    return _AnyVictim(surrogate, problem)

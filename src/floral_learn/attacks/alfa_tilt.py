@@ -98,10 +98,12 @@ class AlfaTilt(SVMAttack):
             # leaves the labels out, so that all proposals favour rows of one class in dense regions.
             duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
             duals *= rng.choice([-1.0, 1.0], size=duals.shape)
-            scores = [self.beta2 * _normalised(signs * values) - base for values in svm.product(duals.T).T]
+            proposed = svm.product(duals.T).T
+            scores = [self.beta2 * _normalised(signs * values) - base for values in proposed]
             flips = [problem.constraints.best(ranking, problem.flips) for ranking in scores]
             cosines = svm.cosines(flipped(signs, -signs, flips))
-            yield from (Try(-float(c), *found) for c, *found in zip(cosines, flips, scores, strict=True))
+            for cosine, *found in zip(cosines, flips, scores, strict=True):
+                yield Try(-float(cosine), *found)
 
 
 class _DenseSVM:
@@ -130,7 +132,8 @@ class _LowRankSVM:
         kernel = Kernel(**svm_kernel(attack.svm, problem.X))
         if not kernel.definite:
             raise ValueError(f"kernel={kernel.name!r} may be indefinite: use gram='dense'")
-        self.C, self.gram = attack.svm.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        self.C = attack.svm.C
+        self.gram = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
         # labels do not change the eigenvalues of diag(y) K diag(y): one step serves all proposals
         self.step, self.note = 1.0 / self.gram.lambda_max(centred=True), self.gram.describe()
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
@@ -149,7 +152,8 @@ class _LowRankSVM:
     def _duals(self, signs: np.ndarray, tol: float, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Signed duals (n, c) and biases (c,) for each column of labels."""
         steps = step_schedule(self.step, rounds)
-        found = minimise(Game(self.gram, (signs > 0).astype(int), np.full(len(signs), self.C), steps), tol)
+        game = Game(self.gram, (signs > 0).astype(int), np.full(len(signs), self.C), steps)
+        found = minimise(game, tol)
         return found.weights, found.bias
 
 

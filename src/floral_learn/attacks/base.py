@@ -115,10 +115,12 @@ class PoisonResult:
         if self.before is None or not len(self.indices):
             return f"<p>{escape(repr(self))}</p>"
         moves = zip(self.before[self.indices].tolist(), self.y[self.indices].tolist(), strict=True)
-        cells = [(str(old), str(new), f"{count:,}") for (old, new), count in Counter(moves).most_common()]
-        body = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td><td>{n}</td></tr>" for a, b, n in cells)
+        body = ""
+        for (old, new), count in Counter(moves).most_common():
+            body += f"<tr><td>{escape(str(old))}</td><td>{escape(str(new))}</td><td>{count:,}</td></tr>"
         head = "<tr><th>label</th><th>changed to</th><th>rows</th></tr>"
-        return f"<table><caption>{escape(repr(self))}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+        caption = f"<caption>{escape(repr(self))}</caption>"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     @property
     def mask(self) -> np.ndarray:
@@ -134,8 +136,10 @@ class PoisonResult:
         """
         if self.before is None:
             raise ValueError("this result does not hold the labels before the attack; make it with poison()")
-        model, truth = fresh(victim, generator(random_state)), np.asarray(align(X_test, y_test, ("X_test", "y_test")))
-        before, after = (np.asarray(model.fit(X, labels).predict(X_test)) for labels in (self.before, self.y))
+        model = fresh(victim, generator(random_state))
+        truth = np.asarray(align(X_test, y_test, ("X_test", "y_test")))
+        before = np.asarray(model.fit(X, self.before).predict(X_test))
+        after = np.asarray(model.fit(X, self.y).predict(X_test))
         if truth.shape != before.shape:
             raise ValueError(f"y_test has shape {truth.shape}, X_test {before.shape[0]} rows")
         hits = before == truth, after == truth
@@ -378,5 +382,6 @@ def check_whole(attack: LabelAttack, **least: int) -> None:
 
 def flipped(labels: np.ndarray, other: np.ndarray, sets: Iterable[np.ndarray]) -> np.ndarray:
     """Return labels (n, sets): of each set of rows the label in `other`, of all further rows that in `labels`."""
-    changed = [np.where(np.isin(np.arange(len(labels)), rows), other, labels) for rows in sets]
+    every = np.arange(len(labels))
+    changed = [np.where(np.isin(every, rows), other, labels) for rows in sets]
     return np.stack(changed, axis=1)

@@ -89,7 +89,7 @@ def allowed_rows(mask: Any, n: int, what: str = "mask must") -> np.ndarray:
         return np.zeros(n, dtype=bool)
     if mask.ndim == 1 and mask.dtype == bool and len(mask) == n:
         return mask.copy()
-    if mask.ndim == 1 and mask.dtype.kind in "iu" and (mask.size == 0 or (mask.min() >= 0 and mask.max() < n)):
+    if mask.ndim == 1 and mask.dtype.kind in "iu" and ((mask >= 0) & (mask < n)).all():
         allowed = np.zeros(n, dtype=bool)
         allowed[mask] = True
         return allowed
@@ -108,7 +108,8 @@ def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, code
     for label, limit in limits.items():
         if label not in known:
             raise ValueError(f"class_limits names {label!r}, which is not a label; labels are {list(known)}")
-        resolved[known[label]] = count_points(limit, int(sizes[known[label]]), f"class_limits[{label!r}]")
+        code = known[label]
+        resolved[code] = count_points(limit, int(sizes[code]), f"class_limits[{label!r}]")
     return resolved
 
 
@@ -131,15 +132,16 @@ def aimed_rows(
     X = check_array(X, accept_sparse="csr", input_name="X")
     points = target_points(target, X)
     n = len(codes)
-    voted = NearestNeighbors(n_neighbors=min(VOTERS, n)).fit(X).kneighbors(points, return_distance=False)
-    wins = np.array([np.bincount(codes[row], minlength=len(classes)).argmax() for row in voted])
+    voters = NearestNeighbors(n_neighbors=min(VOTERS, n)).fit(X)
+    near = voters.kneighbors(points, return_distance=False)
+    wins = np.array([np.bincount(codes[rows]).argmax() for rows in near])
     # Rows of the winning label by distance, for each target; a flip of any other row would not help the attacker.
     queues: list[np.ndarray] = [np.empty(0, np.intp)] * points.shape[0]
     for code in np.unique(wins):
         mine, aims = np.flatnonzero(allowed & (codes == code)), np.flatnonzero(wins == code)
         if len(mine):
-            near = NearestNeighbors(n_neighbors=min(flips, len(mine)) or 1).fit(X[mine])
-            for aim, order in zip(aims, near.kneighbors(points[aims], return_distance=False)):
+            nearest = NearestNeighbors(n_neighbors=min(flips, len(mine)) or 1).fit(X[mine])
+            for aim, order in zip(aims, nearest.kneighbors(points[aims], return_distance=False)):
                 queues[aim] = mine[order]
     # In turn: the nearest row of every target, then the second nearest; each row once.
     turns = (queue[rank] for rank in range(flips) for queue in queues if rank < len(queue))

@@ -63,7 +63,8 @@ def grouped(X: Any, codes: np.ndarray, seeds: np.ndarray, size: int) -> np.ndarr
     for code in np.unique(codes):
         mine = np.flatnonzero(codes == code)
         found = NearestNeighbors(n_neighbors=min(4 * size, len(mine))).fit(X[mine])
-        near.update(zip(mine.tolist(), mine[found.kneighbors(return_distance=False, X=X[mine])], strict=True))
+        neighbours = mine[found.kneighbors(X[mine], return_distance=False)]
+        near.update(zip(mine.tolist(), neighbours, strict=True))
     free = np.ones(len(codes), dtype=bool)
     order: list[int] = []
     for seed in seeds.tolist():

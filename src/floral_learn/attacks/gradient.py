@@ -107,7 +107,8 @@ class Gradient(RankingAttack):
         residual = model.predict_proba(problem.X)
         residual[np.arange(len(residual)), problem.y] -= 1.0
         gradients = residual[:, -len(model.coef_) :] @ model.coef_
-        return np.linalg.norm(gradients, axis=1), -class_scores(model, problem.X, len(problem.classes))
+        scores = class_scores(model, problem.X, len(problem.classes))
+        return np.linalg.norm(gradients, axis=1), -scores
 
 
 def _slope(margin: np.ndarray) -> np.ndarray:
@@ -179,8 +180,9 @@ def module_gradients(
     norms, logits = [], []
     with evaluating(module), torch.enable_grad():
         for start in range(0, len(X), batch_size):
-            rows = torch.tensor(X[start : start + batch_size], dtype=dtype, device=device).requires_grad_()
-            labels = torch.as_tensor(codes[start : start + batch_size], device=device)
+            batch = slice(start, start + batch_size)
+            rows = torch.tensor(X[batch], dtype=dtype, device=device).requires_grad_()
+            labels = torch.as_tensor(codes[batch], device=device)
             scores = class_columns(module(rows))
             if (shape := tuple(scores.shape)) != (len(rows), n_classes):
                 raise ValueError(f"the module gives logits of shape {shape}, expected {(len(rows), n_classes)}")

@@ -106,7 +106,8 @@ class LabelFlipping(LabelAttack):
                 fits += len(candidates)
                 for candidate, trial in zip(candidates, trials, strict=True):
                     # the second measure only breaks ties of the first
-                    measured[candidate] = trial.error - current.error + 1e-3 * (trial.loss - current.loss)
+                    error, loss = trial.error - current.error, trial.loss - current.loss
+                    measured[candidate] = error + 1e-3 * loss
                 winner = max(range(len(trials)), key=lambda j: (trials[j].error, trials[j].loss))
                 current, (row, codes[row]) = trials[winner], candidates[winner]
                 flipped.append(row)
@@ -157,7 +158,8 @@ class LabelFlipping(LabelAttack):
         if problem.constraints.flip_distribution is not None:
             drawn = problem.constraints.new_codes(everyone, problem.rng)
             return [[int(code)] for code in drawn]
-        others = [[c for c in range(len(problem.classes)) if c != own] for own in range(len(problem.classes))]
+        classes = range(len(problem.classes))
+        others = [[code for code in classes if code != own] for own in classes]
         return [others[own] for own in problem.y]
 
 
@@ -170,7 +172,8 @@ def _candidates(
     room = problem.constraints.limits - np.bincount(problem.y[flipped], minlength=n_classes)
     counts = np.bincount(codes, minlength=n_classes)
     rows = np.flatnonzero(problem.constraints.allowed & ~closed & (room[problem.y] > 0))
-    return [(row, code) for row in rows.tolist() for code in targets[row] if _keeps_two(counts, codes[row], code)]
+    pairs = ((row, code) for row in rows.tolist() for code in targets[row])
+    return [(row, code) for row, code in pairs if _keeps_two(counts, codes[row], code)]
 
 
 def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
@@ -203,7 +206,8 @@ class _Trainer:
         scores = class_scores(model, self.X_val, self.n_classes)
         # with two classes the prediction is the sign of the score; it need not be computed again
         predicted = scores.argmax(axis=1) if self.n_classes == 2 else np.asarray(model.predict(self.X_val))
-        error, loss = float((predicted != self.y_val).mean()), float(mean_hinge(margins(scores, self.y_val)))
+        error = float((predicted != self.y_val).mean())
+        loss = float(mean_hinge(margins(scores, self.y_val)))
         return _Trial(error, loss, model, scores)
 
     def try_one(self, codes: np.ndarray, candidate: Candidate) -> _Trial:
@@ -228,8 +232,8 @@ def mean_hinge(margin: np.ndarray) -> np.ndarray:
 
 def make_screen(model: Any, X: Any, X_val: Any, n_classes: int) -> Screen:
     """Return the estimate that fits the surrogate."""
-    exact = type(model) is SVC and model.class_weight is None and model.kernel in ("rbf", "linear", "poly", "sigmoid")
-    if exact and n_classes == 2:
+    plain = type(model) is SVC and model.class_weight is None
+    if n_classes == 2 and plain and model.kernel in ("rbf", "linear", "poly", "sigmoid"):
         return SVCScreen(model, X, X_val)
     return RidgeScreen(X, X_val, n_classes)
 
@@ -277,7 +281,8 @@ class SVCScreen:
         beta = np.zeros(len(codes))
         beta[fitted.support_] = duals
         values = self.gram[rows][:, fitted.support_] @ duals + fitted.intercept_[0]
-        own = self.gram[rows, rows] - answer[0] - (self.gram[np.ix_(free, rows)] * answer[1:]).sum(axis=0)
+        response = self.gram[np.ix_(free, rows)] * answer[1:]
+        own = self.gram[rows, rows] - answer[0] - response.sum(axis=0)
         stiffness = np.maximum(own, 1e-12)
         # the flipped row wants -y f = 1: solve for its dual with the others' response, then keep it in [0, C]
         # Newton on the one dual: the gap to the margin over the curvature k_ii - k_iS M^-1 k_Si

@@ -55,7 +55,8 @@ class Pointwise(LabelAttack):
             raise ValueError(f"surrogate={model!r} must be a CertifiedKernelClassifier: its labels are sorted")
         matrix, n_classes = problem.constraints.flip_distribution, len(problem.classes)
         possible = ~np.eye(n_classes, dtype=bool) if matrix is None else off_diagonal(matrix) > 0
-        model = CertifiedKernelClassifier(**model.get_params() | {"possible_flips": None}).fit(problem.X, problem.y)
+        settings = model.get_params() | {"possible_flips": None}
+        model = CertifiedKernelClassifier(**settings).fit(problem.X, problem.y)
         points = problem.X if self.target is None else target_points(self.target, problem.X)
         start = model.predict(points)
         codes, left = problem.y.copy(), problem.constraints.limits.copy()
@@ -79,8 +80,9 @@ class Pointwise(LabelAttack):
                 break
         indices = np.array(order, dtype=np.intp)
         # Flips for one row may turn another back, so the turned ones are counted at the end.
-        still_two = len(np.unique(codes)) > 1
-        after = model.fit(problem.X, codes).predict(points) if still_two else np.full(len(start), codes[0])
+        after = np.full(len(start), codes[0])
+        if len(np.unique(codes)) > 1:
+            after = model.fit(problem.X, codes).predict(points)
         turned, stopped = int((after != start).sum()), None
         if len(indices) < problem.flips and self.target is not None:
             stopped = f"{turned:,} of {points.shape[0]:,} targets are turned, and more flips turn no other"
@@ -91,7 +93,8 @@ class Pointwise(LabelAttack):
             codes[rest] = problem.constraints.new_codes(rest, problem.rng)
             indices = np.concatenate([indices, rest])
         details = {"turned": turned, "targets": int(points.shape[0])}
-        return Choice(indices, codes[indices], flipped_first(np.zeros(len(codes)), indices), stopped, details)
+        scores = flipped_first(np.zeros(len(codes)), indices)
+        return Choice(indices, codes[indices], scores, stopped, details)
 
     @staticmethod
     def _fewest(
@@ -99,7 +102,8 @@ class Pointwise(LabelAttack):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows and new classes that turn one prediction, over all rivals; none where no flips do."""
         attacker = Attacker(codes, possible, free)
-        found = [turning_flips(a, slack, winner, rival, attacker) for rival in range(len(possible)) if rival != winner]
+        rivals = [code for code in range(len(possible)) if code != winner]
+        found = [turning_flips(a, slack, winner, rival, attacker) for rival in rivals]
         known = [turn for turn in found if turn is not None]
         none = np.empty(0, np.intp), np.empty(0, np.intp)
         return min(known, key=lambda turn: len(turn[0]), default=none)

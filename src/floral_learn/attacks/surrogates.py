@@ -21,7 +21,8 @@ def fresh(surrogate: Any, rng: np.random.Generator) -> Any:
     if not hasattr(surrogate, "fit") or not hasattr(surrogate, "get_params"):
         raise ValueError(f"surrogate must be a scikit-learn classifier, got {surrogate!r}")
     copy = clone(surrogate)
-    names = sorted(name for name, value in copy.get_params().items() if name.endswith("random_state") and value is None)
+    unset = [name for name, value in copy.get_params().items() if value is None]
+    names = sorted(name for name in unset if name.endswith("random_state"))
     seeds = {name: int(rng.integers(2**31 - 1)) for name in names}
     return copy.set_params(**seeds) if seeds else copy
 
@@ -100,7 +101,8 @@ def svm_gram(svm: Any, X: Any, Z: Any = None) -> np.ndarray:
             "attack a subset of the rows, or use 'alfa-tilt' with gram='low_rank'"
         )
     kernel = svm_kernel(svm, X)
-    return pairwise_kernels(X if Z is None else Z, X, metric=kernel.pop("name"), filter_params=True, **kernel)
+    rows = X if Z is None else Z
+    return pairwise_kernels(rows, X, metric=kernel.pop("name"), filter_params=True, **kernel)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def fit_dual(gram: np.ndarray, signs: np.ndarray, C: float) -> SVMFit:
     Where an attack has left one class only, the optimum is w = 0 with that class as intercept.
     """
     if (signs == signs[0]).all():
-        return SVMFit(np.zeros(len(signs)), float(signs[0]), np.full(len(signs), float(signs[0])), 0.0)
+        bias = float(signs[0])
+        return SVMFit(np.zeros(len(signs)), bias, np.full(len(signs), bias), 0.0)
     model = SVC(kernel="precomputed", C=C).fit(gram, signs)
     # libsvm's dual_coef_ are signed: beta_i = alpha_i y_i
     beta = np.zeros(len(signs))

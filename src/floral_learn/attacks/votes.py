@@ -153,7 +153,8 @@ def _regions(scene: VoteScene, regions: int) -> np.ndarray:
     from sklearn.cluster import KMeans
 
     Z = _scaled(np.asarray(scene.X))
-    return KMeans(min(regions, len(Z)), n_init=1, random_state=int(scene.rng.integers(2**31 - 1))).fit_predict(Z)
+    seed = int(scene.rng.integers(2**31 - 1))
+    return KMeans(min(regions, len(Z)), n_init=1, random_state=seed).fit_predict(Z)
 
 
 def choose_owned(votes: Votes, budget: float, rng: np.random.Generator) -> np.ndarray:
@@ -190,7 +191,8 @@ def make_scene(
         known[np.asarray(gold)] = True
     base = truth[votes.item] if informed and truth is not None else votes.label
     features = None if X is None else np.asarray(X, dtype=float)
-    return VoteScene(votes, np.flatnonzero(owned[votes.annotator]), base, features, truth, time, known, rng)
+    cast = np.flatnonzero(owned[votes.annotator])
+    return VoteScene(votes, cast, base, features, truth, time, known, rng)
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +205,8 @@ class VotePoisonResult(Shown):
     share: float  # of all votes, in the attacker's hands
 
     def _facts(self) -> dict[str, str]:
-        names = ", ".join(map(str, self.annotators[:5])) + (", ..." if len(self.annotators) > 5 else "")
+        names = ", ".join(map(str, self.annotators[:5]))
+        names += ", ..." if len(self.annotators) > 5 else ""
         return {
             "votes changed": f"{self.changed:,}",
             "people in the attacker's hands": f"{len(self.annotators):,} ({names})",
@@ -283,7 +286,9 @@ def poison_votes(
         )
     read = read_votes(votes, classes=classes, missing=missing)
     tasks, whose = (_named_tasks(read), "votes") if hasattr(votes, "iloc") else (X, "X")
-    X, y, order = (align(tasks, part, (whose, name)) for part, name in ((X, "X"), (y, "y"), (order, "order")))
+    X = align(tasks, X, (whose, "X"))
+    y = align(tasks, y, (whose, "y"))
+    order = align(tasks, order, (whose, "order"))
     rng = np.random.default_rng(random_state)
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
@@ -319,7 +324,8 @@ def _written(given: Any, read: Votes, new: np.ndarray) -> Any:
         copy["label"] = [said.get(key, label) for key, label in zip(keys, old, strict=True)]
         return copy
     place = {name: number for number, name in enumerate(_columns(given))}
-    columns = np.array([place[name] for name in read.annotators[read.annotator[differs]].tolist()], dtype=int)
+    people = read.annotators[read.annotator[differs]].tolist()
+    columns = np.array([place[name] for name in people], dtype=int)
     if hasattr(given, "iloc"):
         values = given.to_numpy(dtype=object, copy=True)
         values[read.item[differs], columns] = names

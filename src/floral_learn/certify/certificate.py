@@ -63,7 +63,8 @@ class Certificate(Shown):
             low, middle, high = np.percentile(self.flips, [10, 50, 90], method="lower")
             facts[f"flips survived, {kind}"] = f"median {middle:,}, middle 80 % {low:,} to {high:,}"
             facts["nothing promised"] = f"{int((self.flips < 0).sum()):,}"
-        return facts | {"holds if no label chose": ", ".join(f"{name}={value}" for name, value in self.settings())}
+        assumed = ", ".join(f"{name}={value}" for name, value in self.settings())
+        return facts | {"holds if no label chose": assumed}
 
     def settings(self) -> list[tuple[str, str]]:
         """Names and values of what the promise takes as fixed, as text."""
@@ -105,5 +106,5 @@ class CertifiedPredictions:
             raise ValueError(f"X has {len(prediction)} rows, y has shape {y.shape}; one label per row is needed")
         right = prediction == y
         survives = self.certified_flips(X)
-        shares = np.array([(right & (survives >= count)).mean() for count in counts.ravel()]).reshape(counts.shape)
-        return float(shares) if counts.ndim == 0 else shares
+        shares = np.array([(right & (survives >= count)).mean() for count in counts.ravel()])
+        return float(shares[0]) if counts.ndim == 0 else shares.reshape(counts.shape)

@@ -88,7 +88,8 @@ class _Predictions:
             other = (self.winner + step) % attacker.n_classes
             room = self.room[np.arange(len(a)), other]
             gains = attacker.gains(a, self.winner, other)
-            most = -np.sort(np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips], axis=1)
+            largest = np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips]
+            most = -np.sort(largest, axis=1)
             usable = (most.sum(axis=1) >= room) & ~self.lost
             self.usable[usable, other[usable]] = True
             share = np.minimum(gains[usable] / room[usable, None], 1.0)
@@ -115,7 +116,8 @@ class _Predictions:
                 before = count
                 best = codes if count > self.changed(best) else best
                 target[:] = False
-                target[np.argsort(self.margins(codes), kind="stable")[: max(1, count + count // 2)]] = True
+                by_margin = np.argsort(self.margins(codes), kind="stable")
+                target[by_margin[: max(1, count + count // 2)]] = True
                 codes = self.attack(target, power)
         return best
 
@@ -129,12 +131,14 @@ class _Predictions:
             lead = scores[rows, self.winner][:, None] - scores + self.slack[:, None]
             lead[rows, self.winner] = np.inf
             left = lead.min(axis=1)
-            weight = np.where(target & (left >= 0), np.maximum(left / np.abs(left).max(), 1e-3) ** -power, 0.0)
+            near = np.maximum(left / np.abs(left).max(), 1e-3) ** -power
+            weight = np.where(target & (left >= 0), near, 0.0)
             towards = np.zeros(scores.shape)
             towards[rows, lead.argmin(axis=1)] = weight
             towards[rows, self.winner] = -weight
             worth = self.a.T @ towards  # (n, M): what label m at row i does for the rivals
-            gain = np.where(may & free[:, None], worth - worth[np.arange(len(codes)), codes][:, None], 0.0)
+            now = worth[np.arange(len(codes)), codes]
+            gain = np.where(may & free[:, None], worth - now[:, None], 0.0)
             chosen = np.argsort(-gain.max(axis=1), kind="stable")[:count]
             chosen = chosen[gain[chosen].max(axis=1) > 0]
             codes[chosen], free[chosen] = gain[chosen].argmax(axis=1), False
@@ -185,7 +189,8 @@ def _dual_bound(predictions: _Predictions, steps: int = 200) -> float:
         top = np.argpartition(-column, min(flips, len(column)) - 1)[:flips]
         least = min(least, float(np.maximum(0.0, 1.0 - v).sum() + column[top].sum()))
         slope = share[:, top].sum(axis=1) - (v < 1)
-        v = np.maximum(0.0, v - slope / (np.linalg.norm(slope) + 1e-12) * np.sqrt(len(v)) / (2.0 + step))
+        direction = slope / (np.linalg.norm(slope) + 1e-12)
+        v = np.maximum(0.0, v - direction * np.sqrt(len(v)) / (2.0 + step))
     return least
 
 
@@ -195,14 +200,14 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, np.ndar
     z_p says that flip p is made, b_jd that rival d passes the winner of j: sum_p g_jdp z_p >= room_jd where b_jd = 1.
     """
     attacker, codes = predictions.attacker, predictions.attacker.codes
-    row, new = np.nonzero(
-        attacker.possible[codes] & attacker.reachable[:, None] & (codes[:, None] != np.arange(attacker.n_classes))
-    )
+    changes = codes[:, None] != np.arange(attacker.n_classes)
+    row, new = np.nonzero(attacker.possible[codes] & attacker.reachable[:, None] & changes)
     j, d = np.nonzero(predictions.usable)
     if len(row) * len(j) > MILP_ENTRIES or len(j) == 0:
         return np.inf if len(j) else 0.0, codes
-    worth = lambda code: (code == predictions.winner[j][:, None]) * 1.0 - (code == d[:, None])  # noqa: E731
-    gain = predictions.a[j][:, row] * (worth(codes[row]) - worth(new))
+    winner, rival = predictions.winner[j][:, None], d[:, None]
+    before, after = ((code == winner) * 1.0 - (code == rival) for code in (codes[row], new))
+    gain = predictions.a[j][:, row] * (before - after)
     room = predictions.room[j, d]
     against = -np.sort(np.minimum(gain, 0.0), axis=1)[:, : predictions.flips].sum(axis=1)
     scale = room + against  # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1

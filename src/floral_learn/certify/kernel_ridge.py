@@ -152,7 +152,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             reachable = reachable[self._kept]
         self._weight = np.ones(len(codes)) if weight is None else weight
         # An attacker may leave classes out altogether, so the set of classes is that of the given labels and known.
-        self._attacker = Attacker(codes, possible_changes(self.possible_flips, self.classes_), reachable)
+        possible = possible_changes(self.possible_flips, self.classes_)
+        self._attacker = Attacker(codes, possible, reachable)
         self.gamma_ = 1.0 if self.kernel == "linear" else resolve_gamma(self.gamma, X, weight)
         self.ridge_ = float(ridge_rule(self._weight.sum()) if self.ridge == "auto" else self.ridge)
         # Distances do not change by a shift, and rows near the origin keep their digits.
@@ -165,7 +166,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         if self.rank_ is not None and self._columns() is None:
             kernel, rng = Kernel(self.kernel, self.gamma_), np.random.default_rng(self.random_state)
             found = LowRankGram(self._X, kernel, self.rank_, 0.0, rng, "float64")
-            self._landmarks, self._corner, self.rank_ = self._X[found.landmarks], found.corner, found.rank
+            self._landmarks = self._X[found.landmarks]
+            self._corner, self.rank_ = found.corner, found.rank
         self.dual_coef_ = self._label_weights().coefficients(self._targets())
         return self
 
@@ -200,13 +202,15 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
     def _label_weights(self) -> Any:
         """What a(x) is computed with; made again where it is missing, since no file stores it."""
         if getattr(self, "_weights", None) is None:
-            rows = TrainingRows(self._X, self._weight, self.kernel, self.gamma_, self.fit_intercept, self.ridge_)
+            kernel = self.kernel, self.gamma_, self.fit_intercept, self.ridge_
+            rows = TrainingRows(self._X, self._weight, *kernel)
             if self.rank_ is None:
                 self._weights = DenseWeights(rows)
             elif self._corner is None:
                 self._weights = FactorWeights(rows, column_transform)
             else:
-                self._weights = FactorWeights(rows, landmark_transform(rows, self._landmarks, self._corner))
+                transform = landmark_transform(rows, self._landmarks, self._corner)
+                self._weights = FactorWeights(rows, transform)
         return self._weights
 
     def __getstate__(self) -> dict[str, Any]:
@@ -236,7 +240,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             Regression of labels that are 1 and -1, or 1 and 0 for each class.
         """
         X, weights = self._asked(X), self._label_weights()
-        scores = np.concatenate([weights.features(X[block]) @ self.dual_coef_ for block in self._blocks(X)])
+        parts = [weights.features(X[block]) @ self.dual_coef_ for block in self._blocks(X)]
+        scores = np.concatenate(parts)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -357,7 +362,9 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         for block in self._blocks(X):
             a, slack = weights.block(X[block])
             winner, survived, _ = survived_flips(a, slack, self._attacker)
-            counted = np.ones(len(a), bool) if truth is None else self.classes_[winner] == truth[block]
+            counted = np.ones(len(a), bool)
+            if truth is not None:
+                counted = self.classes_[winner] == truth[block]
             weak = counted & (survived < flips)
             n_counted += int(counted.sum())
             parts.append((a[weak], slack[weak]))
@@ -367,10 +374,9 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
                     f"holds for {len(self._kept):,} labels; ask about fewer rows or flips, or raise max_memory"
                 )
         weak_rows = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        counts = int(flips), n_counted, len(weak_rows[0])
         at_most, at_least, rows, codes = most_changed(*weak_rows, self._attacker, int(flips), time_limit)
-        return CollectiveCertificate(
-            int(flips), n_counted, len(weak_rows[0]), at_most, at_least, self._kept[rows], self.classes_[codes]
-        )
+        return CollectiveCertificate(*counts, at_most, at_least, self._kept[rows], self.classes_[codes])
 
     def held_out_certificate(self, rows: Any = None) -> Certificate:
         """Certificates of training rows, each predicted from all other rows: what to expect of rows like these.

@@ -38,8 +38,9 @@ def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.in
 
 def count_votes(ballots: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
     """Votes (m, M) for each class from ballots (m, voters)."""
-    place = np.arange(len(ballots))[:, None] * n_classes + ballots
-    return np.bincount(place.ravel(), minlength=len(ballots) * n_classes).reshape(len(ballots), n_classes)
+    n = len(ballots)
+    place = np.arange(n)[:, None] * n_classes + ballots
+    return np.bincount(place.ravel(), minlength=n * n_classes).reshape(n, n_classes)
 
 
 def certified_votes(
@@ -65,7 +66,8 @@ def certified_votes(
         for turned in range(voters + 1):  # so many leave the winner, the others come from elsewhere
             rest = np.clip(need - 2 * turned, 0, voters)
             enough = need - 2 * turned <= voters
-            cheapest = np.where(enough, np.minimum(cheapest, twice[:, turned] + once[rows, rest]), cheapest)
+            price = twice[:, turned] + once[rows, rest]
+            cheapest = np.where(enough, np.minimum(cheapest, price), cheapest)
     return winner, (cheapest - 1).astype(np.intp)
 
 
@@ -215,7 +217,8 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         winner, flips = self._certified(X)
         unknown: list[None] = [None] * len(flips)
         n = len(self.partition_)
-        assumed = {"features": self.n_features_in_, "estimator": self._base(), "n_partitions": self.n_partitions_}
+        assumed = {"features": self.n_features_in_, "estimator": self._base()}
+        assumed["n_partitions"] = self.n_partitions_
         return Certificate(self.classes_[winner], flips, unknown, unknown, False, n, n, assumed)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -242,7 +245,8 @@ def _fit_part(
     free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
     model.set_params(**dict.fromkeys(free, seed))
     for name, changes in possible.items():  # the voter sees class numbers in place of labels
-        model.set_params(**{name: {c: present[changes[c, present]].tolist() for c in present.tolist()}})
+        numbers = {code: present[changes[code, present]].tolist() for code in present.tolist()}
+        model.set_params(**{name: numbers})
     arguments = _check_method_params(X, routed, indices=rows)
     if weight is not None:
         arguments["sample_weight"] = weight[rows]
@@ -269,4 +273,5 @@ def _flips_to_other_classes(codes: NDArray[np.intp], possible: NDArray[np.bool_]
 
 def _is_free_seed(name: str, value: Any) -> bool:
     # Nested seeds too: the certificate asks that a part's vote depends on nothing but its rows.
-    return (name == "random_state" or name.endswith("__random_state")) and not isinstance(value, Integral)
+    seed = name == "random_state" or name.endswith("__random_state")
+    return seed and not isinstance(value, Integral)

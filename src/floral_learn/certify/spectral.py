@@ -82,7 +82,8 @@ class SpectralFeatures(TransformerMixin, Estimator):
         self._X = X
         # phi(x) = sqrt(n) sum_i k(x, x_i) / sqrt(d(x) d_i) u_i / lambda, which at the rows themselves is sqrt(n) u.
         # Directions that rounding makes of nothing are left out by the floor.
-        self._map = np.sqrt(len(X)) * vectors / np.maximum(values, 1e-6) / np.sqrt(self._degree)[:, None]
+        scaled = np.sqrt(len(X)) * vectors / np.maximum(values, 1e-6)
+        self._map = scaled / np.sqrt(self._degree)[:, None]
         self._n_features_out = count
         return self
 
@@ -97,7 +98,8 @@ class SpectralFeatures(TransformerMixin, Estimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         made = np.empty((len(X), self._map.shape[1]))
-        for rows in gen_batches(len(X), max(1, int(2**15 * get_config()["working_memory"]) // len(self._X))):
+        at_once = int(2**15 * get_config()["working_memory"]) // len(self._X)
+        for rows in gen_batches(len(X), max(1, at_once)):
             kernel = rbf_kernel(X[rows], self._X, gamma=self.gamma_)
             # A row so far away that all its kernel values vanish is like no other: its features are 0.
             degree = np.maximum(kernel.sum(axis=1), np.finfo(float).tiny)

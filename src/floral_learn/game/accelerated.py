@@ -52,7 +52,8 @@ def _descend(play: Play, tol: float) -> None:
         carry = (momentum - 1) / following
         ahead = state.dual + carry * (state.dual - previous)
         ahead_product = product + carry * (product - before)  # K is linear: no second pass
-        point = project_exact(ahead - eta * gradient(ahead_product, signs), signs, cap, state.mu, backend, weight)
+        z = ahead - eta * gradient(ahead_product, signs)
+        point = project_exact(z, signs, cap, state.mu, backend, weight)
         slope = (ahead - point.dual) * (point.dual - state.dual)
         uphill = (slope if weight is None else slope / weight).sum(0) > 0
         momentum = xp.where(uphill, 1.0, following)

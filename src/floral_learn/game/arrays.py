@@ -118,7 +118,8 @@ class NumpyBackend:
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
         if columns.shape[1] == 1:
             return symv(1.0, matrix.T, columns[:, 0])[:, None]
-        return np.stack([symv(1.0, matrix.T, np.ascontiguousarray(column)) for column in columns.T]).T
+        each = map(np.ascontiguousarray, columns.T)
+        return np.stack([symv(1.0, matrix.T, column) for column in each]).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``, column by column in memory.
@@ -212,9 +213,9 @@ class TorchBackend(NumpyBackend):
     def largest(self, keys: Array, counts: np.ndarray, width: int) -> Array:
         """Row numbers of the ``counts[j]`` largest keys of column j, -1 in empty places; in no order."""
         rows = self.xp.topk(keys.T, min(int(counts.max()), len(keys)), dim=1).indices.T
-        wanted = keys[rows, self.arange(keys.shape[1])[None, :]] >= 0
-        wanted = wanted & (self.arange(len(rows))[:, None] < self.array(np.ascontiguousarray(counts)))
-        named = self.xp.where(wanted, rows, -1)
+        candidate = keys[rows, self.arange(keys.shape[1])[None, :]] >= 0
+        among_first = self.arange(len(rows))[:, None] < self.array(np.ascontiguousarray(counts))
+        named = self.xp.where(candidate & among_first, rows, -1)
         return self.xp.concatenate([named[:, at : at + width] for at in range(0, named.shape[1], width)])
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
@@ -248,7 +249,8 @@ def as_host(x: Any) -> Any:
     if not is_tensor(x):
         return x
     x = x.detach().cpu()
-    return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
+    half = x.dtype.is_floating_point and x.itemsize < 4  # numpy has no bfloat16
+    return (x.float() if half else x).numpy()
 
 
 def backend_for(device: str | None) -> NumpyBackend:

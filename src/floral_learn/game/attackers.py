@@ -16,7 +16,6 @@ import numpy as np
 from floral_learn.game.arrays import Array, NumpyBackend, mix, stream
 
 Counts = int | np.ndarray  # one for all games, or one for each
-TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
 
 
 class Flips(NamedTuple):
@@ -72,14 +71,15 @@ class View:
         self.seeds, rows = backend.array(seeds), backend.array(np.arange(len(labels)))[:, None]
         ids = rows if row_ids is None else backend.array(row_ids)
         self.mixed = backend.columns(mix(ids + 1))
-        draws = mix(stream(self.seeds, 3 * TIES) ^ self.mixed) & sys.maxsize
-        self.ties = self.wide_ties = backend.columns(xp.argsort(xp.argsort(draws, 0), 0))  # of equal duals, at random
+        # Streams of a seed: 3 t for what round t flips, 3 t + 1 for the new classes, -3 for the order of ties.
+        draws = mix(stream(self.seeds, -3) ^ self.mixed) & sys.maxsize
+        ranks = xp.argsort(xp.argsort(draws, 0), 0)
+        self.ties = self.wide_ties = backend.columns(ranks)  # of equal duals, at random
         self.eligible = self.wide_eligible = eligible
         if self.times > 1:
             self.wide_ties = self.of_columns(self.ties)
             self.wide_eligible = None if eligible is None else self.of_columns(eligible)
-        counters = backend.array(3 * np.arange(rounds + 1)[:, None] + CHOICE)
-        self.streams = stream(self.seeds, counters)
+        self.streams = stream(self.seeds, backend.array(3 * np.arange(rounds + 1)[:, None]))
         self.single, self.half = xp.float32, xp.int32
         empty = backend.zeros((0, self.games), backend.int64)
         self.nobody = Flips(empty, empty)
@@ -121,7 +121,8 @@ class View:
         named = []
         for own, count in zip(rows, counts):
             found = backend.top(keys[own], count)
-            named.append(own[found] if backend.name == "numpy" else backend.xp.where(found < 0, found, own[found]))
+            rows_found = own[found]
+            named.append(rows_found if backend.name == "numpy" else backend.xp.where(found < 0, found, rows_found))
         return backend.xp.concatenate(named)[:, None]
 
     def draw(self, number: int, candidates: Array) -> Array:
@@ -236,7 +237,9 @@ class RandomizedTopK(Attacker):
             return caps[0].tolist(), list(map(view.backend.array, rows))
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
-        return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None
+        if not caps.any():
+            return None
+        return np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T
 
 
 @dataclass(frozen=True)
@@ -332,7 +335,8 @@ def _relabelled(points: Array, view: View, number: int, distribution: np.ndarray
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
     edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
-    draws = mix(stream(view.seeds, 3 * number + CLASS) ^ _take(view.mixed, points, backend)) & sys.maxsize
+    mixed = _take(view.mixed, points, backend)
+    draws = mix(stream(view.seeds, 3 * number + 1) ^ mixed) & sys.maxsize
     return backend.cast((edges[old] <= (draws / 2.0**63)[..., None]).sum(-1), backend.int64)
 
 

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from floral_learn.base.validation import LARGEST
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, outer
 
 # A sum of n numbers is known to a few units of float64's precision, times their total.
 ROUNDING = 32 * float(np.finfo(float).eps)
-HUGE = 1e300  # ends of a bracket that nobody has looked for
 
 
 def gradient(product: Array, signs: Array) -> Array:
@@ -147,7 +147,8 @@ def find_root(
         right = xp.where(phi < 0, mu, right)
         newton = mu + phi / (slope + (slope == 0))
         # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
-        trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
+        in_time = iterations <= 20 or iterations % 2 == 0
+        trusted = (slope > 0) & (newton >= left) & (newton <= right) & in_time
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
     # A bracket can end on neighbouring numbers while y'a is still as large as the duals (caps of 1e-16 |z|): say so.
     return mu, iterations, size, done & (size <= 1e-9 * total + exact)
@@ -203,7 +204,8 @@ def project_exact(
             total = ones.dot(np.abs(clipped)).item()
         return phi, slope, total
 
-    root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
+    # Newton's steps alone nearly always do, without looking for the ends of a bracket.
+    root = find_root(sums, -LARGEST, LARGEST, start, ops, 8)
     if not ops.all(root[-1]):
         left, right = bracket(u, low, high, weight, xp)
         left, right = (left.item(), right.item()) if one else (left, right)
@@ -352,4 +354,5 @@ def optimality(
     size = share.sum(0)
     mean = (gap * share).sum(0) / xp.where(size > 0, size, 1)
     bias = xp.where(size > 0, mean, (lower + upper) / 2)
-    return bias, xp.where(crossed, lower - upper, 0.0), 0.5 * (dual * signs * product).sum(0) - dual.sum(0)
+    objective = 0.5 * (dual * signs * product).sum(0) - dual.sum(0)
+    return bias, xp.where(crossed, lower - upper, 0.0), objective

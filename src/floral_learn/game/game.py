@@ -223,8 +223,9 @@ class Play:
     """
 
     def __init__(self, game: Game, start: np.ndarray | None = None) -> None:
-        self.game, self.backend, self.width = game, game.gram.backend, 1 if game.n_classes == 2 else game.n_classes
-        backend, float64 = self.backend, self.backend.float64
+        self.game, self.width = game, 1 if game.n_classes == 2 else game.n_classes
+        backend = self.backend = game.gram.backend
+        float64 = backend.float64
         labels, steps = np.asarray(game.labels), np.asarray(game.steps, dtype=float)
         labels, steps = labels.reshape(len(labels), -1), steps.reshape(len(steps), -1)
         seeds = np.atleast_1d(np.asarray(game.seeds, dtype=np.int64))
@@ -261,9 +262,11 @@ class Play:
         flips = self.attack(number)  # line 3: k points at random among the B largest duals
         signs = self.relabelled(flips)  # line 4: y_t, the GIVEN labels with those flipped
         gradient = signs * K.matmat(signs * state.dual) - 1
-        eta = self.eta[number - 1] if self.weight is None else outer(self.weight, self.eta[number - 1])
+        eta = self.eta[number - 1]
+        eta = eta if self.weight is None else outer(self.weight, eta)
         z = state.dual - eta * gradient  # line 5
-        point = self.project(z, signs, self.cap, state.mu, self.backend, self.weight)  # line 6: y_t'a = 0, 0 <= a <= C
+        # line 6: y_t'a = 0, 0 <= a <= C
+        point = self.project(z, signs, self.cap, state.mu, self.backend, self.weight)
         self.move(point, signs, flips)
         self.waiting.append((state.dual.T, signs.T))
 
@@ -275,7 +278,8 @@ class Play:
         view.dual = state.dual
         if attacker.needs_scores:
             product = self.game.gram.matmat(state.signs * state.dual)
-            view.scores = product + optimality(product, state.dual, state.signs, self.cap, self.backend, self.weight)[0]
+            bias, *_ = optimality(product, state.dual, state.signs, self.cap, self.backend, self.weight)
+            view.scores = product + bias
         return attacker(view, number, self.prepared)
 
     def relabelled(self, flips: Flips) -> Array:
@@ -297,7 +301,8 @@ class Play:
     def move(self, point: Projection, signs: Array, flips: Flips) -> None:
         """Take the projected point as the duals of the next round, into the averaged model's sums and the history."""
         state, game = self.state, self.game
-        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, state.round + 1
+        state.dual, state.signs, state.mu = point.dual, signs, point.mu
+        state.round += 1
         state.weight_sum = state.weight_sum + signs * point.dual
         # A game ends after a look or the last round, and the last half of its rounds is averaged.
         if 2 * state.round in LOOKS or state.round == len(self.steps) // 2:
@@ -323,7 +328,8 @@ class Play:
             cap = xp.concatenate([cap.T] * rounds).T
         if weight is not None and weight.shape[1] > 1:
             weight = xp.concatenate([weight.T] * rounds).T
-        found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
+        product = self.game.gram.matmat(signs * duals)
+        found = optimality(product, duals, signs, cap, self.backend, weight)
         for name, values in zip(("bias", "residual", "objective"), found):
             self.state.history[name].extend(values.reshape(rounds, -1))
         self.waiting = []
@@ -356,7 +362,8 @@ class Play:
         for name, rows in state.history.items():
             rows = rows if backend is NUMPY else list(map(backend.numpy, rows))
             if name == "flips":  # rounds of the warm-up, and those with few candidates, have fewer
-                history[name] = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), -1, dtype=np.int32)
+                shape = (len(rows), max(map(len, rows)), *rows[0].shape[1:])
+                history[name] = np.full(shape, -1, dtype=np.int32)
                 for row, values in zip(history[name], rows):
                     row[: len(values)] = values
             else:
@@ -411,7 +418,8 @@ def solve(game: Game, callback: Callback | None = None, start: np.ndarray | None
         while state.round < len(play.steps) and not state.settled:
             play.round()
             look = game.tol is not None and state.round in LOOKS
-            if look or callback is not None or state.round == len(play.steps) or len(play.waiting) >= play.room:
+            full = len(play.waiting) >= play.room
+            if look or full or callback is not None or state.round == len(play.steps):
                 play.close()
             if look:
                 state.settled = play.look()

@@ -85,7 +85,8 @@ class Gram:
         self, end: str, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
     ) -> float:
         """The largest ("LA") or smallest ("SA") eigenvalue by Lanczos iteration, to a relative error of about `tol`."""
-        root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
+        ones = self.backend.zeros((self.n, 1), self.backend.float64) + 1
+        root = ones if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
         def image(vector: np.ndarray) -> np.ndarray:
@@ -97,7 +98,8 @@ class Gram:
         if self.n - centred <= 2:  # too small for an iteration
             matrix = np.stack([image(unit) for unit in np.eye(self.n)])
             return float(np.linalg.eigvalsh(matrix)[-1 if end == "LA" else 0])
-        start = self.backend.numpy(root)[:, 0] * (draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5)
+        random = draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63
+        start = self.backend.numpy(root)[:, 0] * (random + 0.5)
         first = image(start)
         if not np.isfinite(first).all():
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
@@ -111,7 +113,8 @@ class Gram:
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
-            return float(eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)[0][0])
+            values, _ = eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)
+            return float(values[0])
         except ArpackNoConvergence as error:
             if len(error.eigenvalues):
                 return float(error.eigenvalues[0])

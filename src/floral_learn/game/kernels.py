@@ -92,7 +92,8 @@ class Kernel:
         if sparse.issparse(X):
             return X.tocsr().astype(np.float64, copy=False)
         if is_tensor(X) and backend.name == "torch":  # a tensor: stays on the device
-            X = X.to(backend.device, backend.float64 if X.dtype == backend.float64 else backend.dtype("float32"))
+            exact = X.dtype == backend.float64
+            X = X.to(backend.device, backend.float64 if exact else backend.dtype("float32"))
             X = X if self.shift is None else X - backend.array(self.shift, X.dtype)
             return X.to(backend.dtype(dtype)).contiguous()
         X, kind = np.asarray(X), np.dtype(np.float64 if callable(self.name) else dtype)
@@ -124,7 +125,8 @@ class Kernel:
             inner = A @ B.T
         if self.name == "rbf":
             inner *= 2 * self.gamma
-            inner -= backend.array(self.gamma * _squares(A) if squares is None else squares)[:, None]
+            squares = self.gamma * _squares(A) if squares is None else squares
+            inner -= backend.array(squares)[:, None]
             inner -= backend.array(self.gamma * _squares(B))[None, :]
             return backend.xp.exp(backend.xp.clip(inner, None, 0, out=inner), out=inner)
         if self.name == "linear":
@@ -137,8 +139,8 @@ class Kernel:
         if self.name in ("rbf", "laplacian"):
             return backend.zeros((X.shape[0],), backend.float64) + 1.0
         if callable(self.name):
-            values = [float(np.squeeze(self.name(X[i : i + 1], X[i : i + 1]))) for i in range(X.shape[0])]
-            return backend.array(np.array(values))
+            rows = (X[i : i + 1] for i in range(X.shape[0]))
+            return backend.array(np.array([float(np.squeeze(self.name(row, row))) for row in rows]))
         squares = backend.cast(backend.array(_squares(X)), backend.float64)
         if self.name == "linear":
             return squares

@@ -98,7 +98,8 @@ class LowRankGram(Gram):
         self.n, self.rank, self.error = int(X.shape[0]), 0, float("inf")
         rank = min(rank, self.n)
         left = self._begin(X, rank)  # the diagonal of K - F F'
-        trace, floor = float(left.sum()), float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
+        trace = float(left.sum())
+        floor = float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
         self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))  # F at the landmarks, and F'F
         self.landmarks = np.zeros(0, np.int64)
         empty_draws = 0
@@ -118,7 +119,8 @@ class LowRankGram(Gram):
             if self.error <= tol:
                 break
             kept, triangle = _accept(core.astype(np.float64), left[pivots], floor, rng)
-            product, squares = self._extend(kept, solve_triangular(triangle, np.eye(len(kept)), lower=True))
+            inverse = solve_triangular(triangle, np.eye(len(kept)), lower=True)
+            product, squares = self._extend(kept, inverse)
             self._append(known[kept], triangle, product)
             self.landmarks = np.append(self.landmarks, pivots[kept])
             left = (left - squares).clip(0, None)
@@ -127,7 +129,8 @@ class LowRankGram(Gram):
                 probe.extend(self._rows(probe.rows)[1][:, self.rank - len(kept) :])
                 if probe.settled:
                     break
-        self.corner, self.square = self.corner[: self.rank, : self.rank], self.square[: self.rank, : self.rank]
+        self.corner = self.corner[: self.rank, : self.rank]
+        self.square = self.square[: self.rank, : self.rank]
         self.missing = float(left.sum()) / trace if trace > 0 else 0.0
         self.nbytes = self.n * self.rank * np.dtype(dtype).itemsize
 
@@ -167,9 +170,8 @@ class LowRankGram(Gram):
         squares = np.zeros(len(pivots))
         for here in self._tiles():
             norms = None if self.squares is None else self.squares[here]
-            values = missing_columns(
-                self.kernel, self.prepared[here], self._factor[here, : self.rank], features, known, backend, norms
-            )
+            rows, factor = self.prepared[here], self._factor[here, : self.rank]
+            values = missing_columns(self.kernel, rows, factor, features, known, backend, norms)
             squares += backend.numpy((values * values).sum(0))
             self.fresh[here] = values
         return squares, backend.numpy(self.fresh[backend.array(pivots)])
@@ -213,9 +215,10 @@ class LowRankGram(Gram):
         backend, square, sums = self.backend, np.zeros((self.rank, self.rank)), np.zeros(self.rank)
         step = max(2**14, self.n // 64)
         for start in range(0, self.n, step):
-            exact = backend.cast(self.factor[start : start + step], backend.float64)
-            scaled = exact if weight is None else exact * backend.array(weight[start : start + step])[:, None]
+            here = slice(start, start + step)
+            exact = scaled = backend.cast(self.factor[here], backend.float64)
             if weight is not None:
+                scaled = exact * backend.array(weight[here])[:, None]
                 square += backend.numpy(exact.T @ scaled)
             sums += backend.numpy(scaled.sum(0))
         return (self.square if weight is None else square), sums
@@ -239,7 +242,9 @@ class LowRankGram(Gram):
         if not self.rank:
             return 0.0
         rows = None if weight is None else self.backend.numpy(weight)[:, 0]
-        square, sums = self.weighted(rows) if centred or weight is not None else (self.square, np.zeros(self.rank))
+        square, sums = self.square, np.zeros(self.rank)
+        if centred or weight is not None:
+            square, sums = self.weighted(rows)
         whole = float(np.trace(square))
         if centred:
             square = square - np.outer(sums, sums) / (self.n if rows is None else rows.sum())
@@ -254,7 +259,8 @@ class LowRankGram(Gram):
     def expansion(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Landmarks and their coefficients: the same f at O(rank) a row."""
         inner = self.backend.numpy(self.inner(self.backend.columns(weights)))
-        return self.landmarks, solve_triangular(self.corner, inner.astype(np.float64), lower=True, trans="T")
+        coef = solve_triangular(self.corner, inner.astype(np.float64), lower=True, trans="T")
+        return self.landmarks, coef
 
     def describe(self) -> str:
         """One line for people: what was chosen, why, and what it takes."""
@@ -278,7 +284,9 @@ def missing_columns(
     if not sparse.issparse(pivots) and not callable(kernel.name):
         pivots = backend.array(pivots)
     values = backend.cast(kernel(rows, pivots, backend, squares), factor.dtype)
-    return values - factor @ backend.cast(backend.array(known), factor.dtype).T if factor.shape[1] else values
+    if not factor.shape[1]:
+        return values
+    return values - factor @ backend.cast(backend.array(known), factor.dtype).T
 
 
 def _accept(
@@ -358,7 +366,8 @@ class Probe:
         self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
         # A kernel that is nearly the identity says nothing about unseen rows: answers that never change are no answers.
         self.truth = labels[self.train :]
-        self.guess = float(np.bincount(self.truth, minlength=n_classes).max() / max(len(self.truth), 1))
+        counts = np.bincount(self.truth, minlength=n_classes)
+        self.guess = float(counts.max() / max(len(self.truth), 1))
         self.right = 0.0
         self.answers: np.ndarray | None = None
         self.changed: list[float] = []  # share of the predictions that each block of columns changed
@@ -371,7 +380,8 @@ class Probe:
     @property
     def settled(self) -> bool:
         """Whether the last two blocks changed next to nothing, and the answers are more than a guess."""
-        return len(self.changed) > 1 and max(self.changed[-2:]) <= TOL and self.right > self.guess + LEAST_GAIN
+        still = len(self.changed) > 1 and max(self.changed[-2:]) <= TOL
+        return still and self.right > self.guess + LEAST_GAIN
 
     def extend(self, columns: np.ndarray) -> None:
         """Append columns of F at the sample and predict again."""
@@ -379,8 +389,10 @@ class Probe:
         if self.rank > self.factor.shape[1]:
             size = max(self.rank, 2 * self.factor.shape[1])
             former, square = self.factor, self.square
-            self.factor, self.square = np.zeros((len(former), size), order="F"), np.zeros((size, size))
-            self.factor[:, :done], self.square[:done, :done] = former[:, :done], square[:done, :done]
+            self.factor = np.zeros((len(former), size), order="F")
+            self.factor[:, :done] = former[:, :done]
+            self.square = np.zeros((size, size))
+            self.square[:done, :done] = square[:done, :done]
         self.factor[:, done : self.rank] = columns
         seen = self.factor[: self.train, : self.rank]
         self.square[: self.rank, done : self.rank] = seen.T @ seen[:, done:]
@@ -400,7 +412,8 @@ class Probe:
         return f"the last columns changed {share}"
 
     def _predict(self) -> np.ndarray:
-        seen, unseen = self.factor[: self.train, : self.rank], self.factor[self.train :, : self.rank]
+        factor = self.factor[:, : self.rank]
+        seen, unseen = factor[: self.train], factor[self.train :]
         mean, middle = seen.mean(axis=0), self.targets.mean(axis=0)
         square = self.square[: self.rank, : self.rank] - self.train * np.outer(mean, mean)
         last = len(square) - 1

@@ -55,7 +55,8 @@ class Pairs:
         """Rows of each class, (M,), for compact pairs: those of class a stand above those of class b."""
         sizes = self.member.sum(axis=0)
         n_classes = int(self.classes.max()) + 1
-        total = np.array([sizes[(self.classes == c).any(axis=1)].sum() for c in range(n_classes)])
+        has_class = [(self.classes == c).any(axis=1) for c in range(n_classes)]
+        total = np.array([sizes[pairs].sum() for pairs in has_class])
         # The pairs of class c hold its own rows M - 1 times and those of all others once.
         return (total - self.n) // max(n_classes - 2, 1)
 
@@ -133,7 +134,8 @@ class _ClassBlocks:
         named = np.concatenate([block.pairs for block in self.blocks])
         both = np.argsort(named, kind="stable").reshape(self.count, 2)  # the two classes of each pair
         self.places, self.back = backend.array(places), backend.array(back)
-        self.named, self.both = backend.array(named), [backend.array(part.copy()) for part in both.T]
+        self.named = backend.array(named)
+        self.both = [backend.array(part.copy()) for part in both.T]
 
     def __call__(self, columns: Array, times: int) -> Array:
         """The product for columns (m, times * P)."""
@@ -225,11 +227,11 @@ class PairedGram(Gram):
 
     def _through_all(self, columns: Array, times: int) -> Array:
         values = self.backend.numpy(columns)
-        width = len(self.pairs.classes)
-        shares = [self.pairs.spread(values[:, t * width : (t + 1) * width]) for t in range(times)]
-        product = self.backend.numpy(self.base.matmat(self.backend.columns(np.concatenate(shares, axis=1))))
+        games = np.split(values, times, axis=1)
+        spread = np.concatenate([self.pairs.spread(game) for game in games], axis=1)
+        product = self.backend.numpy(self.base.matmat(self.backend.columns(spread)))
         rows = self.pairs.rows.clip(0)
-        parts = [np.take_along_axis(product[:, t * width : (t + 1) * width], rows, axis=0) for t in range(times)]
+        parts = [np.take_along_axis(game, rows, axis=0) for game in np.split(product, times, axis=1)]
         return self.backend.columns(np.concatenate(parts, axis=1))
 
     def steepest(self, labels: np.ndarray, weight: np.ndarray | None, steps: int = 6) -> np.ndarray:
@@ -246,11 +248,13 @@ class PairedGram(Gram):
             return v - normal * (normal * v).sum(axis=0)
 
         def image(v: np.ndarray) -> np.ndarray:
-            return centred(root * backend.numpy(self.matmat(backend.columns(root * v, backend.float64))))
+            product = self.matmat(backend.columns(root * v, backend.float64))
+            return centred(root * backend.numpy(product))
 
         # What the kernel makes of the labels, squared, is a second direction: labels may be blind to the steepest one.
         seen = backend.numpy(self.matmat(backend.columns(root**2 * signs, backend.float64)))
-        vector = centred(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
+        largest = np.maximum(np.abs(seen).max(axis=0), 1e-300)
+        vector = centred(root * (signs + (seen / largest) ** 2))
         band = np.zeros((len(self.pairs.classes), steps, steps))  # what the kernel is in the space of these vectors
         before, size = np.zeros_like(vector), np.linalg.norm(vector, axis=0)
         vector = vector / np.maximum(size, 1e-300)
@@ -269,4 +273,5 @@ class PairedGram(Gram):
 
     def describe(self) -> str:
         """The operator of all rows, and how many pairs use it."""
-        return f"{self.base.describe()}; {len(self.pairs.classes)} pairs of classes, {format_bytes(self.nbytes)}"
+        pairs = f"{len(self.pairs.classes)} pairs of classes"
+        return f"{self.base.describe()}; {pairs}, {format_bytes(self.nbytes)}"
