@@ -30,7 +30,8 @@ BENCH_COMMANDS = {
     "bench": "Compare defenses under attack: experiments of the paper by name, or classifiers on your own table.",
     "report": "Write one page about a run of `floral bench`: pictures, tables, settings, versions, how to repeat it.",
 }
-RESEARCH = ("poison", "certify", *BENCH_COMMANDS)  # these stand under a heading of their own
+# these stand under a heading of their own
+RESEARCH = ("poison", "certify", *BENCH_COMMANDS)
 ENTRY_POINTS = "floral_learn.commands"
 
 
@@ -74,7 +75,8 @@ def make_app() -> Any:
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] not in self.commands:
-                return super().resolve_command(ctx, args)  # an error that names what is near
+                # an error that names what is near
+                return super().resolve_command(ctx, args)
             return args[0], self.commands[args[0]], args[1:]
 
     app = typer.Typer(

@@ -22,8 +22,10 @@ from floral_learn.encoders.pictures import Unreadable, thumbnail
 
 MOST_COLUMNS = 30
 REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small", "source")
-_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
-MOST_BYTES = 5_000_000  # of small pictures inside the page: more lie in a folder beside it
+# of cells in the page: longer texts are cut where there are many rows
+_CHARACTERS = 25_000_000
+# of small pictures inside the page: more lie in a folder beside it
+MOST_BYTES = 5_000_000
 FOLDER = "thumbnails"
 
 
@@ -102,7 +104,6 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
     lowest, spread = result.map_position.min(axis=0), np.ptp(result.map_position, axis=0)
     place = (result.map_position - lowest) / np.where(spread > 0, spread, 1)
     given = result.given[kept]
-    support = result.probability[kept, given].astype(float)
     return {
         "key": key,
         "flagged": result.flagged[kept].tolist(),
@@ -113,8 +114,9 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "ids": None if ids is None else [ids[row] for row in kept],
         "given": given.tolist(),
         "suggested": result.suggested[kept].tolist(),
-        "score": result.score[kept].tolist(),  # all digits: the page sorts by it as `ranking` does
-        "model": np.round(1 - support, 3).tolist(),
+        # all digits: the page sorts by it as `ranking` does
+        "score": result.score[kept].tolist(),
+        "model": np.round(1 - result.probability[kept, given].astype(float), 3).tolist(),
         "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,
         "neighbours": [near[near >= 0].tolist() for near in place_of[result.neighbours[kept]]],
@@ -202,7 +204,8 @@ class PagePictures:
     paths: Sequence[Path]
     out: Path
     most: int = 2000
-    files: dict[Path, bytes] = field(default_factory=dict)  # what must be written beside the page
+    # what must be written beside the page
+    files: dict[Path, bytes] = field(default_factory=dict)
 
     def of(self, rows: list[int], first: list[int]) -> dict[str, list[str | None]]:
         """Where the page finds the small picture and the original of `rows`; those of `first` get small ones."""

@@ -60,8 +60,7 @@ def certify(
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
     say_notes(notes)
     found = clf.held_out_certificate(asked)
-    rows_or_ids = table.rows if table.ids is None else table.ids
-    names = list(map(str, rows_or_ids.tolist()))
+    names = list(map(str, (table.rows if table.ids is None else table.ids).tolist()))
     if seen := int((found.flips < 0).sum()):
         say(f"  {seen:,} predictions are ties: nothing is promised of them")
     frame = pd.DataFrame({"row": table.rows[asked]})

@@ -144,7 +144,8 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
         own = inspect.signature(command, eval_str=True)
         kind = inspect.Parameter.KEYWORD_ONLY
         options = dict(OPTIONS)
-        if "image" in names:  # the labels of a folder of pictures are the names of its folders
+        # the labels of a folder of pictures are the names of its folders
+        if "image" in names:
             options["label"] = _TEXTS, typer.Option([], "--label", "-l", help="name of the label column")
         chosen = [(name, *options[name]) for name in options if name in names]
         added = [inspect.Parameter(name, kind, default=shown, annotation=of) for name, of, shown in chosen]

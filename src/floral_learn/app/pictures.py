@@ -272,7 +272,8 @@ def _unpacked(path: Path) -> Path:
             free = shutil.disk_usage(path.parent).free
             if size > free / 2:
                 raise TableError(f"{path} unpacks to {size:,} bytes, and {free:,} are free; unpack it yourself")
-            archive.extractall(part)  # zipfile keeps names inside and writes no links
+            # zipfile keeps names inside and writes no links
+            archive.extractall(part)
 
     try:
         return _kept(sha256(path), path.stem, unpack)
@@ -406,7 +407,8 @@ def _measured(content: Any, grid: int = 16) -> np.ndarray:
     image, size = upright(content, 8 * grid)
     image = image.convert("L")
     grey = np.asarray(image, dtype=np.float32) / 255
-    sketch = np.asarray(image.resize((grid, grid), resample=4), dtype=np.float32) / 255  # box
+    # resample=4: by boxes
+    sketch = np.asarray(image.resize((grid, grid), resample=4), dtype=np.float32) / 255
     return np.array([*size, grey.std(), np.quantile(grey, 0.95), *sketch.ravel()], dtype=np.float32)
 
 

@@ -50,7 +50,8 @@ def train(
     per_row = row_arguments(table, classifier, method)
     n = len(table)
     if budget is not None:
-        parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
+        # before the held-out fit, which has fewer rows, complains
+        parse_budget(budget, n_rows=n)
     say(f"{n:,} rows; {classes_in_words(table.labels)}")
     encoder = table.encoder or columns.encoder(seed)
     model, checked = fit(table, classifier, encoder, seed, held_out, per_row)
@@ -79,11 +80,9 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     known = classifier.get_params()
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
-    wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
-    given = {"C": penalty, "budget": budget}
-    wanted |= {name: value for name, value in given.items() if value is not None}
+    wanted = {"gamma": width, "random_state": seed, "C": penalty, "budget": budget}
     parts = {name.rpartition("__")[2] for name in known}
-    taken = {name: value for name, value in wanted.items() if name in parts}
+    taken = {name: value for name, value in wanted.items() if name in parts and value is not None}
     return set_parts(classifier, **taken)
 
 

@@ -62,9 +62,9 @@ def read_decisions(source: Any, labels: np.ndarray, *, rows: np.ndarray | None =
     found: dict[int, Decision] = {}
     for number, line in enumerate(lines, start=2):
         place = f"{where}, line {number}"
-        cells = {
-            name: unguarded(str(value if value is not None and value == value else "")) for name, value in line.items()
-        }
+        cells = {}
+        for name, value in line.items():
+            cells[name] = "" if value is None or value != value else unguarded(str(value))
         text = cells["row"].strip().removesuffix(".0")
         if not text.isdecimal() or int(text) not in position:
             raise ValueError(f"{place}: row {text!r} is not in the data, whose rows are 0 to {int(number_of.max())}")
@@ -94,7 +94,8 @@ def settle(
     settled = [decision for decision in decisions if decision.kind != "unsure"]
     if not settled:
         return labels, trusted
-    labels, sure = labels.copy(), np.zeros(len(labels), dtype=bool) if trusted is None else trusted.copy()
+    labels = labels.copy()
+    sure = np.zeros(len(labels), dtype=bool) if trusted is None else trusted.copy()
     for decision in settled:
         labels[decision.position], sure[decision.position] = decision.label, True
     return labels, sure

@@ -65,9 +65,9 @@ def read_arguments(
     y = align(X, y)
     first, name = (y, "y") if X is None else (X, "X")
     roles = {"ids": ids, "groups": groups, "trusted": trusted}
-    known = {
-        role: value if isinstance(value, str) else align(first, value, (name, role)) for role, value in roles.items()
-    }
+    known = {}
+    for role, value in roles.items():
+        known[role] = value if isinstance(value, str) else align(first, value, (name, role))
     if X is not None and is_frame(X):
         return _from_frame(X, y, label, known, text, drop, text_encoder)
     named = {"label": label, "text": text or None, "drop": drop or None}
@@ -88,8 +88,10 @@ def _from_array(X: Any, y: Any, text_encoder: str) -> InputRows:
     if not issparse(rows.numbers):
         return rows
     if width > 1:
-        with np.errstate(invalid="ignore"):  # rows of zeros have no variance to explain
-            return InputRows(TruncatedSVD(min(100, width - 1), random_state=0).fit_transform(rows.numbers), rows.given)
+        # rows of zeros have no variance to explain
+        with np.errstate(invalid="ignore"):
+            directions = TruncatedSVD(min(100, width - 1), random_state=0)
+            return InputRows(directions.fit_transform(rows.numbers), rows.given)
     return InputRows(rows.numbers.toarray(), rows.given)
 
 
@@ -99,7 +101,8 @@ def _from_frame(
     if (label is None) == (y is None):
         raise ValueError("give either y=, the labels, or label=, the name of their column in X")
     named = {role: name for role, name in roles.items() if isinstance(name, str)} | {"label": label}
-    places = {name: place_of(frame_columns(frame), name, "X") for name in (*named.values(), *text, *drop) if name}
+    columns, asked = frame_columns(frame), (*named.values(), *text, *drop)
+    places = {name: place_of(columns, name, "X") for name in asked if name}
     values = {role: column_at(frame, places[name]).to_list() for role, name in named.items() if name}
     # for a model of the caller's own: untouched
     given = without_columns(frame, *named.values(), *drop)
@@ -151,7 +154,8 @@ def _copies(frame: Any, labels: Any) -> list[str]:
     found = []
     for place, name in enumerate(frame_columns(frame)):
         column = column_at(frame, place)
-        if as_texts(column.head(LEAST_ROWS).to_list()) == known[:LEAST_ROWS] and as_texts(column.to_list()) == known:
+        first_equal = as_texts(column.head(LEAST_ROWS).to_list()) == known[:LEAST_ROWS]
+        if first_equal and as_texts(column.to_list()) == known:
             found.append(name)
     return found
 

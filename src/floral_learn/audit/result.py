@@ -204,16 +204,18 @@ class LabelIssues(Shown):
         flagged = np.bincount(code, weights=self.flagged).astype(int)
         overall = flagged.sum() / len(self)
         score = (flagged + PRIOR_ROWS * overall) / (rows + PRIOR_ROWS)
-        frame = pd.DataFrame({"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score})
+        frame = pd.DataFrame({"group": names, "rows": rows, "flagged": flagged})
+        frame["rate"], frame["score"] = flagged / rows, score
         frame["ratio"] = frame["score"] / overall if overall else 1.0
         if self.authors is not None:
             at = np.minimum(np.searchsorted(self.authors.names, names), len(self.authors.names) - 1)
             # not of sources none of whose labels could be judged
             known = self.authors.names[at] == names
-            for column in ("reliability", "low", "high"):
-                values = getattr(self.authors, column)[at]
-                frame["fit" if column == "reliability" else column] = np.where(known, values, np.nan)
-        return same_kind(frame.sort_values("score", ascending=False, kind="stable", ignore_index=True), self.columns)
+            for column, name in (("fit", "reliability"), ("low", "low"), ("high", "high")):
+                values = getattr(self.authors, name)[at]
+                frame[column] = np.where(known, values, np.nan)
+        frame = frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+        return same_kind(frame, self.columns)
 
     def summary(self) -> list[str]:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""

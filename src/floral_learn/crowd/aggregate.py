@@ -238,7 +238,7 @@ def _notes(found: VoteAggregation) -> list[str]:
         notes.append(f"Tasks without a vote: {without:,}. Their class comes from {source}.")
     if len(votes.classes) == 1:
         notes.append(f"Everybody voted {votes.classes[0]}: where nobody differs, votes cannot show what is wrong.")
-    if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
+    if unseen := list(map(str, votes.classes[votes.shares.sum(axis=0) == 0])):
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
     spelled: dict[str, list[str]] = {}
     for name in map(str, votes.classes):
@@ -311,7 +311,8 @@ def next_tasks(found: VoteAggregation, n: int = 10) -> Any:
     asked = asked[np.argsort(-people["low"][asked], kind="stable")[:50]]
     rows = np.arange(len(votes.items)) if found.gold is None else np.flatnonzero(found.gold < 0)
     confusions = found.solution.fit.confusions(asked)
-    held = found.solution.held[rows]  # one more person is misled as well where everybody is
+    # one more person is misled as well where everybody is
+    held = found.solution.held[rows]
     gain = _gain(held, confusions.mean(axis=0)).round(6)
     first = np.lexsort((held.max(axis=1), ~found.contested[rows], -gain))[:n]
     rows, held = rows[first], held[first]

@@ -79,7 +79,8 @@ def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     votes, without = votes.some(~votes.negative), without[~votes.negative]
     if len(votes.classes) < 2 or not len(votes):
         return np.ones(len(votes.annotators)), [""] * len(votes.annotators)
-    every, later = np.ones(len(votes), dtype=bool), later_half(votes)  # some are honest at first
+    # some are honest at first
+    every, later = np.ones(len(votes), dtype=bool), later_half(votes)
     p_value, part = weaker_than_weak(votes, without, [every, later])
     inside, label = np.where(part[votes.annotator] == 0, every, later), without.argmax(axis=1)
     weak = WEAK * without[np.arange(len(votes)), label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
@@ -127,8 +128,10 @@ def weaker_than_weak(
     weak, ratio = ratios(habit[at], truth[at])
     inside = np.stack(parts)[:, at]
     scores = (ratio[None] * (votes.weight[at] * inside)[:, None, :, None]).reshape(ways, len(at), k)
-    answers = np.where(inside[:, None, :, None], weak * np.exp(ratio), weak).reshape(ways, len(at), k).cumsum(axis=2)
-    member = csr_array((np.ones(len(at)), (np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at]))))
+    chances = np.where(inside[:, None, :, None], weak * np.exp(ratio), weak)
+    answers = chances.reshape(ways, len(at), k).cumsum(axis=2)
+    places = np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at])
+    member = csr_array((np.ones(len(at)), places))
     rng, total = np.random.default_rng(0), np.exp(-evidence[suspects])
     for draw in range(draws):
         vote = np.minimum((rng.random((len(at), 1)) > answers[draw % ways]).sum(axis=1), k - 1)
@@ -192,7 +195,8 @@ def agreement(votes: Votes, without: np.ndarray, fit: Fit) -> Agreement:
         return Agreement(np.ones(people), np.full(people, -1), zero, zero, zero)
     agrees = (_agrees(votes, without, fit, left, right) + _agrees(votes, without, fit, right, left)) / 2
     one, other = votes.annotator[left], votes.annotator[right]
-    key, number = np.unique(np.minimum(one, other) * people + np.maximum(one, other), return_inverse=True)
+    pair = np.minimum(one, other) * people + np.maximum(one, other)
+    key, number = np.unique(pair, return_inverse=True)
     tasks = np.bincount(number).astype(float)
     agreed = np.bincount(number, votes.label[left] == votes.label[right])
     differ = np.maximum(1 - agrees, 1e-6)
@@ -246,5 +250,6 @@ def later_half(votes: Votes) -> np.ndarray:
     """(V,) whether a vote is in the later half of its person's votes: some are honest at first."""
     order = np.argsort(votes.annotator, kind="stable")
     who, later = votes.annotator[order], np.empty(len(votes), dtype=bool)
-    later[order] = 2 * np.arange(len(who)) >= np.searchsorted(who, who) + np.searchsorted(who, who, "right")
+    first, last = np.searchsorted(who, who), np.searchsorted(who, who, "right")
+    later[order] = 2 * np.arange(len(who)) >= first + last
     return later

@@ -14,8 +14,10 @@ from floral_learn.base.validation import LARGEST, check_scale
 
 from .readings import FOLDS
 
-PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine and breast cancer
-MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
+# chosen on LabelMe and simulated crowds over digits, wine and breast cancer
+PENALTY = 10.0
+# for speed: a model of this size learns nothing more from further rows
+MOST_ROWS = 10_000
 
 
 def encode_items(X: Any, rng: np.random.Generator) -> np.ndarray:
@@ -28,7 +30,8 @@ def encode_items(X: Any, rng: np.random.Generator) -> np.ndarray:
     smallest = 10 * np.finfo(float).eps
     check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
     steps = linear_steps(X.shape, sp.issparse(X), int(rng.integers(2**31 - 1)))
-    with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain
+    # sparse rows of zeros have no variance to explain
+    with np.errstate(invalid="ignore"):
         Z = np.ascontiguousarray(make_pipeline(*steps).fit_transform(X), dtype=np.float64)
     return Z / max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
 

@@ -31,11 +31,14 @@ from sklearn.model_selection import KFold
 
 from floral_learn.crowd.votes import Votes
 
-ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual one
+# of every statement about a person or a reading: the usual one
+ERROR_RATE = 0.05
 # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
 PRIOR = (4.0, 1.0)
-STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
-FOLDS = KFold().n_splits  # of votes that are hidden, and of tasks: each is held out once
+# nearly own matrices to nearly one accuracy; hidden votes weigh them
+STRENGTHS = (1.0, 4.0, 16.0)
+# of votes that are hidden, and of tasks: each is held out once
+FOLDS = KFold().n_splits
 LEAST = float(np.finfo(float).eps)  # probability, where a logarithm is taken
 
 
@@ -44,7 +47,8 @@ class Reading:
     """How much a reading lets people, classes and tasks differ."""
 
     strength: float
-    estimated: bool = False  # shares of the classes, which are uniform otherwise
+    # shares of the classes, which are uniform otherwise
+    estimated: bool = False
     kinds: int = 1  # of tasks: one, or clear and hard
 
 
@@ -181,7 +185,8 @@ def m_step(answers: Answers, joint: np.ndarray, reading: Reading) -> Fit:
     # One vote for each wrong class, four for each right one: a vote "not v" is wrong for one class, right for the rest.
     wrong = PRIOR[1] * np.array([k - 1, 1 / max(k - 1, 1)])
     each = per_person(given)
-    coin = (per_person(np.where(against, given - named, named)) + PRIOR[0]) / (each + PRIOR[0] + wrong)
+    right = per_person(np.where(against, given - named, named))
+    coin = (right + PRIOR[0]) / (each + PRIOR[0] + wrong)
     ways = len(answers.votes.answers) / k
     return Fit(reading, answers, joint, counts, total, coin, (each[:, 0] + 1) / (each.sum(axis=1) + ways))
 
@@ -193,7 +198,8 @@ def e_step(fit: Fit, there: np.ndarray, gold: np.ndarray | None, opinion: np.nda
     prior = np.log((mass + 0.5) / (mass + 0.5).sum(axis=1, keepdims=True))
     if fit.reading.estimated:
         prior = prior + np.log((mass.sum(axis=1) + 1) / (mass.sum() + k))[:, None]
-    log = (fit.answers.by_task @ np.log(fit.likelihood()).reshape(-1, k * kinds)).reshape(n, k, kinds) + prior
+    said = np.log(fit.likelihood()).reshape(-1, k * kinds)
+    log = (fit.answers.by_task @ said).reshape(n, k, kinds) + prior
     log[:, fit.answers.unseen] = -np.inf
     if opinion is not None:
         log += opinion[:, :, None]
@@ -236,7 +242,8 @@ def read(
 def majority(votes: Votes) -> np.ndarray:
     """(n, K) shares of the votes; uniform where there is none."""
     k = len(votes.classes)
-    return np.where(votes.per_item[:, None] > 0, votes.shares / np.maximum(votes.per_item, 1e-9)[:, None], 1 / k)
+    count = votes.per_item[:, None]
+    return np.where(count > 0, votes.shares / np.maximum(count, 1e-9), 1 / k)
 
 
 def fix_known(posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:
@@ -301,7 +308,8 @@ class Stack:
     foretold: np.ndarray  # (R, H)
     hidden: np.ndarray  # (H,) numbers of votes
     weights: np.ndarray  # (R,)
-    best: int  # the number of the reading, of those with a weight, that foretells hidden votes best
+    # the number of the reading, of those with a weight, that foretells hidden votes best
+    best: int
     temperature: float  # by which the mixture's log-probabilities are scaled
     # (n, K) of a classifier, in logarithms; None where features are not listened to
     opinion: np.ndarray | None

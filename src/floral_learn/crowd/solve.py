@@ -66,11 +66,13 @@ class Solution:
     # (n, K) what the votes say, before mistakes that people share were allowed for
     held: np.ndarray
     fit: Fit  # everybody's errors, given `held`
-    leave_one_out: np.ndarray  # (V, K): posterior of the voted task without this vote
+    # (V, K): posterior of the voted task without this vote
+    leave_one_out: np.ndarray
     decided: np.ndarray  # (n,)
     # (n,) tasks on which another reading, nearly as good, says something else
     contested: np.ndarray
-    mirror: np.ndarray | None  # (n, K) the opposing reading where nobody can tell it from the truth
+    # (n, K) the opposing reading where nobody can tell it from the truth
+    mirror: np.ndarray | None
     # whether votes show a common truth at all; the labels are those of the majority where not
     checked: bool
     featured: bool  # whether features were listened to
@@ -93,7 +95,8 @@ def solve(
     features = None if Z is None else OutOfFold.split(Z, rng)
     crowd = count_copies_once(_Crowd(votes, features, gold, int(rng.integers(2**31))))
     found, turned, settled = crowd.believed()
-    enough = len(votes.annotators) >= 3  # two who agree may be wrong together, as one alone may
+    # two who agree may be wrong together, as one alone may
+    enough = len(votes.annotators) >= 3
     checked = found.featured or settled or (enough and shows_common_truth(votes, found))
     held = found.posterior if checked else fix_known(majority_with_ties(votes, found.posterior), gold)
     label = held.argmax(axis=1)
@@ -111,7 +114,8 @@ def solve(
     misled = crowd.share_misled(found)
     posterior = allow_for_shared_mistakes(both, misled, len(held.T))
     least, contested = other_opinions(found, label)
-    decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED) & survives_any_vote(votes, without, label)
+    decided = sure & ~contested & survives_any_vote(votes, without, label)
+    decided &= posterior.max(axis=1) >= DECIDED
     decided &= allow_for_shared_mistakes(least, misled, len(held.T)) >= DECIDED
     if gold is not None:
         decided |= gold >= 0
@@ -256,8 +260,10 @@ def count_copies_once(crowd: _Crowd) -> _Crowd:
     if not len(copies):
         return crowd
     people, both = len(votes.annotators), (copies, pairs.partner[copies])
-    bloc = connected_components(coo_array((np.ones(len(copies)), both), shape=(people, people)), directed=False)[1]
-    _, place, sharing = np.unique(votes.item * people + bloc[votes.annotator], return_inverse=True, return_counts=True)
+    copied = coo_array((np.ones(len(copies)), both), shape=(people, people))
+    _, bloc = connected_components(copied, directed=False)
+    one_vote = votes.item * people + bloc[votes.annotator]
+    _, place, sharing = np.unique(one_vote, return_inverse=True, return_counts=True)
     once = replace(crowd, votes=replace(votes, weight=votes.weight / sharing[place]))
     others = ~np.isin(votes.annotator[crowd.by_votes.hidden], both)
     return max(crowd, once, key=lambda each: each.by_votes.log_score[others].sum())
@@ -268,7 +274,8 @@ def same_reading(one: np.ndarray, other: np.ndarray) -> bool:
     first, second = one.argmax(axis=1), other.argmax(axis=1)
     shares = (np.bincount(label, minlength=one.shape[1]) / len(label) for label in (first, second))
     by_chance = float(np.dot(*shares))
-    return (first == second).mean() - by_chance > 0.5 * (1 - by_chance) or bool((first == second).all())
+    same = first == second
+    return same.mean() - by_chance > 0.5 * (1 - by_chance) or bool(same.all())
 
 
 def opposing_start(votes: Votes, posterior: np.ndarray) -> np.ndarray:
@@ -304,7 +311,8 @@ def surplus(votes: Votes, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray
     by_chance = votes.belief(np.broadcast_to(shares, (len(votes), len(shares))))
     found = votes.per_person(votes.right(label[votes.item]) - by_chance)
     variance = votes.per_person(by_chance * (1 - by_chance))
-    return found, np.where(found > 0, np.maximum(1 - variance / np.maximum(found**2, 1e-12), 0.0), 0.0)
+    certain = 1 - variance / np.maximum(found**2, 1e-12)
+    return found, np.where(found > 0, np.maximum(certain, 0.0), 0.0)
 
 
 def shows_common_truth(votes: Votes, found: Stack) -> bool:

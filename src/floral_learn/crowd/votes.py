@@ -170,11 +170,12 @@ def _no_votes(votes: Any, names: list[Any]) -> Any:
     values = {}
     for name in names:
         given = np.asarray(votes[name], dtype=object)
-        values[name] = {str(v).removeprefix("!") for v in given[~_is_missing(given, None)].tolist()}
-    values = {name: mine for name, mine in values.items() if mine}
+        if said := given[~_is_missing(given, None)].tolist():
+            values[name] = {str(v).removeprefix("!") for v in said}
     for name, mine in values.items():
         others = set().union(*(values[other] for other in values if other != name))
-        if len(values) > 1 and len(mine) > 1 and (not mine & others or len(mine - others) > max(20, 2 * len(others))):
+        apart = not mine & others or len(mine - others) > max(20, 2 * len(others))
+        if apart and len(values) > 1 and len(mine) > 1:
             return name
     return None
 
@@ -257,8 +258,9 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[An
         row = np.flatnonzero(given)
         return row, _who_gave(groups, values.shape, given)[row], values[row].astype(object), items
     row, column = np.nonzero(given)
-    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else np.arange(values.shape[1])
+    names = np.arange(values.shape[1])
     if hasattr(votes, "columns"):
+        names = np.asarray(votes.columns, dtype=object)
         _warn_of_lost("person", "people", names, names[column])
     if by_name:
         codes, items = _matched(items, X, columns)
@@ -306,8 +308,9 @@ def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
 
 def _encode(label: np.ndarray, classes: Any, negations: bool) -> tuple[np.ndarray, np.ndarray]:
     """All classes, and the code of each vote: that of its class, or K more where it says "not" this class."""
-    listed = set() if classes is None else set(np.asarray(classes).tolist())
-    against = np.array([isinstance(v, str) and len(v) > 1 and v[0] == "!" and v not in listed for v in label.tolist()])
+    plain_names = {"!"} if classes is None else {"!", *np.asarray(classes).tolist()}
+    said = label.tolist()
+    against = np.array([isinstance(v, str) and v.startswith("!") and v not in plain_names for v in said])
     plain, denied = label[~against].tolist(), [v[1:].strip() for v in label[against].tolist()]
     if not denied:
         return _encode_classes(plain, classes)
@@ -339,9 +342,11 @@ def _encode_classes(values: list[Any], classes: Any) -> tuple[np.ndarray, np.nda
         if not np.isfinite(np.array(values, dtype=float)).all():
             raise ValueError("votes: infinity is not a class")
         if all(float(v).is_integer() for v in values):
-            values = [int(v) for v in values]  # a table with missing entries turns 3 into 3.0
+            # a table with missing entries turns 3 into 3.0
+            values = [int(v) for v in values]
     label = np.array(values)
-    if label.dtype.kind not in "biufU" or (label.dtype.kind == "U" and not all(isinstance(v, str) for v in values)):
+    mixed = label.dtype.kind == "U" and not all(isinstance(v, str) for v in values)
+    if mixed or label.dtype.kind not in "biufU":
         raise ValueError("votes mix numbers and text; all classes must be of one kind")
     found, codes = np.unique(label, return_inverse=True)
     if classes is None:
@@ -373,8 +378,7 @@ def _merged(votes: Votes) -> Votes:
     """One vote per person and item: the same answer twice counts once, several answers share the one vote."""
     _, people, k = votes.shape
     key = (votes.item.astype(np.int64) * people + votes.annotator) * 2 * k + votes.label
-    unique = np.unique(key)
-    pair, label = np.divmod(unique, 2 * k)
+    pair, label = np.divmod(np.unique(key), 2 * k)
     _, position, count = np.unique(pair, return_inverse=True, return_counts=True)
     if repeated := len(key) - len(count):
         warnings.warn(

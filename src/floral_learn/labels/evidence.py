@@ -160,9 +160,11 @@ def judge_labels(
         raise TypeError(f"model={model.__name__} is a class; give an instance, {model.__name__}()")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
-    first, name = (y, "y") if X is None else (X, "X")  # whose index names the rows
+    # whose index names the rows
+    first, name = (y, "y") if X is None else (X, "X")
     y = align(X, y)
-    groups, pred_probs = align(first, groups, (name, "groups")), align(first, pred_probs, (name, "pred_probs"))
+    groups = align(first, groups, (name, "groups"))
+    pred_probs = align(first, pred_probs, (name, "pred_probs"))
     classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
     rng = draws_of(random_state)
@@ -190,9 +192,11 @@ def judge_labels(
     noise = fit_noise(logs, codes)
     authors = None
     if groups is not None:
-        before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
+        # of the true class, before anybody gave a label
+        before = np.exp(noise.truth(logs))
         given = codes if author_codes is None else author_codes
-        authors = judge_authors(np.array(read_names(groups, n, "groups")), given, before, truth=truth)
+        names = np.array(read_names(groups, n, "groups"))
+        authors = judge_authors(names, given, before, truth=truth)
     return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
 
 
@@ -291,7 +295,8 @@ def refuse_another_order(probability: np.ndarray, codes: np.ndarray, classes: np
     best = linear_sum_assignment(-counts)[1]
     moved = np.flatnonzero(best != np.arange(m))
     labels, said = counts.sum(axis=1)[moved], counts.sum(axis=0)[moved]
-    if 2 * counts[moved, best[moved]].sum() > labels.sum() and counts[moved, moved].sum() < labels @ said / len(codes):
+    own, by_chance = counts[moved, moved].sum(), labels @ said / len(codes)
+    if 2 * counts[moved, best[moved]].sum() > labels.sum() and own < by_chance:
         one, other = classes[moved[0]], classes[best[moved[0]]]
         raise ValueError(
             f"pred_probs has its columns in another order than the classes: rows labelled {str(one)!r} are highest in "
@@ -306,7 +311,8 @@ def read_labels(y: Any, most: int | None = None) -> tuple[np.ndarray, np.ndarray
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}; it must be one label per row")
     if labels.dtype == object:
-        if any(value is None or value != value for value in labels):  # NaN differs from itself
+        # NaN differs from itself
+        if any(value is None or value != value for value in labels):
             raise ValueError("y has missing labels; drop those rows or label them first")
         labels = np.array(labels.tolist())
     elif labels.dtype.kind == "f" and np.isnan(labels).any():

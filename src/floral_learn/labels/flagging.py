@@ -121,7 +121,8 @@ def largest_expected_f1(chance: np.ndarray) -> np.ndarray:
     ranked = chance[order]
     hits = np.cumsum(ranked)
     f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
-    f1[:-1][ranked[1:] == ranked[:-1]] = -1  # rows of one chance are flagged together
+    # rows of one chance are flagged together
+    f1[:-1][ranked[1:] == ranked[:-1]] = -1
     chosen = np.zeros(len(order), dtype=bool)
     chosen[order[: f1.argmax() + 1]] = f1.max() > np.prod(1 - chance)
     return chosen

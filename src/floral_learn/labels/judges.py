@@ -85,7 +85,8 @@ def by_kernel(
     penalty = np.zeros((size, size))
     penalty[:-1, :-1] = np.exp(-width * rows.distances(chosen, chosen))
     penalty += 1e-6 * np.eye(size)
-    ridges = np.logspace(-2, 1, 4)  # times the kernel of the landmarks; the labels choose
+    # times the kernel of the landmarks; the labels choose
+    ridges = np.logspace(-2, 1, 4)
     left = (grams.sum(axis=0) - grams)[:, None] + ridges[:, None, None] * penalty
     right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(ridges), axis=1)
     models = np.linalg.solve(left, right)  # (folds, ridges, size, n_classes)
@@ -183,7 +184,8 @@ def in_best_scale(X: Any, codes: Codes, n_classes: int, rng: np.random.Generator
     sample, labels = X[some], codes[some]
     spread = np.nanstd(np.asarray(sample, dtype=np.float64), axis=0)
     spread = spread[spread > 0]
-    if not len(spread) or np.allclose(spread, spread[0], rtol=0.01, atol=0) or len(np.unique(labels)) < 2:
+    alike = not len(spread) or np.allclose(spread, spread[0], rtol=0.01, atol=0)
+    if alike or len(np.unique(labels)) < 2:
         return standardised_rows(X, at_a_time)
     folds, seed = deal_folds(labels, rng), int(rng.integers(2**31))
 

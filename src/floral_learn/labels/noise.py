@@ -107,7 +107,8 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
         )
         return -value / n, -slope / n
 
-    start = np.concatenate([np.zeros(m + 1), np.log(prior / PRIOR_ROWS).ravel()])  # q = p
+    # q = p
+    start = np.concatenate([np.zeros(m + 1), np.log(prior / PRIOR_ROWS).ravel()])
     # logarithms: of no weight beside data, they keep the sums finite
     bounds = [(-20.0, 20.0)] * len(start)
     t = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x

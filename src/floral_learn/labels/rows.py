@@ -95,7 +95,8 @@ def _centred(X: Any, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
         X -= X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     step = max(1, at_a_time // X.shape[1])
     parts = [slice(start, start + step) for start in range(0, len(X), step)]
-    return X, np.sqrt(sum((X[part].astype(np.float64) ** 2).sum(axis=0) for part in parts) / len(X))
+    squares = sum((X[part].astype(np.float64) ** 2).sum(axis=0) for part in parts)
+    return X, np.sqrt(squares / len(X))
 
 
 def _as_rows(X: np.ndarray, at_a_time: int) -> Rows:

@@ -12,7 +12,8 @@ import numpy as np
 
 from floral_learn.base.alignment import align, index_of
 
-ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
+# Beta prior of a reviewer's error rate: about three in a hundred
+ERROR_PRIOR = (1.0, 29.0)
 # how often reviewers err, before anything is known of them
 USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)
 
@@ -69,7 +70,8 @@ class Answers:
         latest = latest_answers(log)
         votes = {row: {who: a.code for who, a in said.items()} for row, said in latest.items()}
         along = {row for row, said in latest.items() if all(a.along is not None for a in said.values())}
-        return cls(votes, n_classes, {who: USUAL for said in votes.values() for who in said}, frozenset(along))
+        errors = {who: USUAL for said in votes.values() for who in said}
+        return cls(votes, n_classes, errors, frozenset(along))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -143,9 +145,8 @@ def read_log(entries: Iterable[Any], n: int, n_classes: int) -> list[Answer]:
     """The answers about `n` rows that a file lists."""
     log = [Answer(int(row), code, str(who), int(turn), bool(drawn), at) for row, code, who, turn, drawn, at in entries]
     codes, rows = {None, *range(n_classes)}, {None, *range(n)}
-    if not all({a.row, a.along} <= rows and a.code in codes for a in log) or any(
-        a.turn > b.turn for a, b in pairwise(log)
-    ):
+    known = all({a.row, a.along} <= rows and a.code in codes for a in log)
+    if not known or any(a.turn > b.turn for a, b in pairwise(log)):
         raise ValueError("the answers cannot be those of a review")
     return log
 

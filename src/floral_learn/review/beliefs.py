@@ -109,7 +109,8 @@ class Beliefs:
     def contradicted(self) -> np.ndarray:
         """Whether a believed answer contradicts the label, of each row that the posterior has evidence on, (m,)."""
         said, codes = self.answers.settled, self.data.codes
-        return np.array([said.get(row, codes[row]) != codes[row] for row in self.posterior.at.tolist()], dtype=bool)
+        rows = self.posterior.at.tolist()
+        return np.array([said.get(row, codes[row]) != codes[row] for row in rows], dtype=bool)
 
     @cached_property
     def speaks(self) -> bool:
@@ -144,7 +145,8 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
             rates.append({**learned, suspect: answers.guessing})
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()
-    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in mean_well}
+    weighed = list(zip(weights, rates, strict=True))
+    return {name: float(sum(weight * rate[name] for weight, rate in weighed)) for name in mean_well}
 
 
 def _read_with(data: ReviewData, answers: Answers, errors: Mapping[str, float]) -> tuple[float, dict[str, float]]:
@@ -165,7 +167,8 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
     others[each, codes] = 0.0
     others /= others.sum(axis=1, keepdims=True)
     right, wrong = table[each, codes], (table * others).sum(axis=1)
-    said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
+    # "not sure" says nothing
+    said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)
     trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)
     # not the first ones: rows may be sorted
     trusted = trusted[:: max(1, -(-len(trusted) // SAMPLE))]

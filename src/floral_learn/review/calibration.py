@@ -58,10 +58,12 @@ class Calibration:
         log_odds = _logit(chance)
         at = (sigmoid(shift + slope * log_odds) for shift, slope in zip(self.shift, self.slope, strict=True))
         total, squares = np.array([(p.sum(), (p**2).sum()) for p in at]).T
-        mean, left = float(self.weights @ total), NORMAL**2 * float(self.weights @ (total - squares))
+        mean = float(self.weights @ total)
+        by_chance = np.sqrt(NORMAL**2 * float(self.weights @ (total - squares)))
         order = np.argsort(total)
         low, high = np.interp([TAIL, 1 - TAIL], np.cumsum(self.weights[order]), total[order])
-        low, high = max(0.0, mean - np.hypot(mean - low, np.sqrt(left))), mean + np.hypot(high - mean, np.sqrt(left))
+        low = max(0.0, mean - np.hypot(mean - low, by_chance))
+        high = mean + np.hypot(high - mean, by_chance)
         return (0.0 if self.none_wrong > TAIL else told + low), told + min(high, len(chance))
 
 

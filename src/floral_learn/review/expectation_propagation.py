@@ -69,10 +69,10 @@ def _propagated(K: np.ndarray, centre: np.ndarray, plain: np.ndarray, turned: np
     for _ in range(_SWEEPS):
         mean, variance, half, _ = _marginals(K, precision, shift)
         _, new_precision, new_shift, _ = _matched(mean, variance, precision, shift, centre, plain, turned)
-        change = np.abs(new_precision - precision).max(initial=0.0) + np.abs(new_shift - shift).max(initial=0.0)
-        precision = precision + _DAMPING * (new_precision - precision)
-        shift = shift + _DAMPING * (new_shift - shift)
-        if change < _TOLERANCE:
+        sharper, farther = new_precision - precision, new_shift - shift
+        precision = precision + _DAMPING * sharper
+        shift = shift + _DAMPING * farther
+        if np.abs(sharper).max(initial=0.0) + np.abs(farther).max(initial=0.0) < _TOLERANCE:
             break
     mean, variance, half, root_log = _marginals(K, precision, shift)
     log_z, _, _, cavity = _matched(mean, variance, precision, shift, centre, plain, turned)
@@ -134,7 +134,8 @@ def _matched(
     cavity_mean = (mean / variance - shift) / cavity_precision
     spread = 1 / np.sqrt(cavity_precision)
     u = cavity_mean[..., None] + spread[..., None] * _NODES
-    value = (plain[..., None] + (turned - plain)[..., None] * sigmoid(centre[..., None] + u)) * _SHARES
+    likelihood = plain[..., None] + (turned - plain)[..., None] * sigmoid(centre[..., None] + u)
+    value = likelihood * _SHARES
     z = value.sum(axis=-1)
     first = (value * u).sum(axis=-1) / z
     second = np.maximum((value * u**2).sum(axis=-1) / z - first**2, 1e-9)

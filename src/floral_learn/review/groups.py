@@ -15,7 +15,8 @@ from scipy.special import expit, logit, logsumexp
 from floral_learn.review.calibration import TAIL
 from floral_learn.review.posterior import SPREAD, Evidence
 
-_EFFECTS = np.arange(-3.0, 6.5, 0.5)  # log-odds; an author who always lies adds about six
+# log-odds; an author who always lies adds about six
+_EFFECTS = np.arange(-3.0, 6.5, 0.5)
 
 
 def group_shift(
@@ -65,6 +66,7 @@ def group_shift(
     alike = by_group.sum(axis=0) + prior  # one effect for all
     if logsumexp(by_group + prior, axis=1).sum() - logsumexp(alike) < -np.log(TAIL):
         return None
-    others = prior + by_group[groups] - log  # a label does not speak about itself twice
+    # a label does not speak about itself twice
+    others = prior + by_group[groups] - log
     share = np.exp(others - logsumexp(others, axis=1, keepdims=True))
     return share @ _EFFECTS - np.exp(alike - logsumexp(alike)) @ _EFFECTS

@@ -133,7 +133,8 @@ def kept(total: int, checked: Any, wrong: Any, alpha: float, values: Any) -> np.
     rest = values - wrong
     possible = (rest >= 0) & (rest <= total - checked)
     log = np.full(values.shape, -np.inf)
-    log[possible] = _log_choose(total - checked[possible], rest[possible]) - _log_choose(total, values[possible])
+    log[possible] = _log_choose(total - checked[possible], rest[possible])
+    log[possible] -= _log_choose(total, values[possible])
     a, b = _PRIOR
     mixture = betaln(a + wrong, b + checked - wrong) - betaln(a, b)
     return mixture - log < -np.log(alpha)

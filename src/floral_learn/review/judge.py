@@ -47,10 +47,13 @@ class JudgeReport:
     """What is known of the judges after some answers; every table is a list of rows (dicts of plain values)."""
 
     answered: int
-    errors: list[dict[str, Any]]  # judge, class ("" for all), rows, answered, error, low, high
-    agreement: list[dict[str, Any]]  # judge, agreement, kappa: beyond chance (Cohen, 1960)
+    # judge, class ("" for all), rows, answered, error, low, high
+    errors: list[dict[str, Any]]
+    # judge, agreement, kappa: beyond chance (Cohen, 1960)
+    agreement: list[dict[str, Any]]
     totals: list[dict[str, Any]]  # judge, class, given, corrected, low, high
-    disagreements: list[Any]  # rows on which judges disagree, those without an answer first
+    # rows on which judges disagree, those without an answer first
+    disagreements: list[Any]
     # the judge whose error rate is lowest, where all others are worse beyond doubt; else None
     best: Any
     width: float  # of the widest interval of an error rate
@@ -101,7 +104,8 @@ class JudgeReview:
         if silent := [name for name in _names(answers) if name not in set(votes.annotators.tolist())]:
             raise ValueError(f"answers: judge {silent[0]!r} never answers")
         self.votes: Votes = votes
-        self.said = np.full((n, judges), -1)  # class numbers, -1 where a judge says nothing
+        # class numbers, -1 where a judge says nothing
+        self.said = np.full((n, judges), -1)
         self.said[votes.item, votes.annotator] = votes.label
         self.random_state, self.prompt = int(random_state), _digest(prompt)
         self.drawn: list[int] = []  # row numbers, in the order of the draws
@@ -162,7 +166,8 @@ class JudgeReview:
         return self
 
     def _digest_of_answers(self) -> str:
-        names = [str(name) for part in (self.votes.items, self.votes.annotators, self.votes.classes) for name in part]
+        parts = (self.votes.items, self.votes.annotators, self.votes.classes)
+        names = [str(name) for part in parts for name in part]
         return _digest(json.dumps([names, self.said.tolist()])) or ""
 
     def report(self) -> JudgeReport:
@@ -185,13 +190,12 @@ class JudgeReview:
         width = max(row["high"] - row["low"] for row in of_all)
         apart = np.flatnonzero(self.disagree)
         apart = apart[np.argsort(np.isin(apart, list(self.given)), kind="stable")]
-        notes = [f"Error rates: within {width:.2f} now, about {width / np.sqrt(2):.2f} after as many answers again."]
+        later = float(width / np.sqrt(2))
+        notes = [f"Error rates: within {width:.2f} now, about {later:.2f} after as many answers again."]
         if len(names) > 1 and best is None:
             notes.append("Which judge errs least is not settled: more answers are worth it where that matters.")
         rows = self.votes.items[apart].tolist()
-        return JudgeReport(
-            len(self.given), errors, agreement, totals, rows, best, width, float(width / np.sqrt(2)), notes
-        )
+        return JudgeReport(len(self.given), errors, agreement, totals, rows, best, width, later, notes)
 
     def estimate(self, domain: np.ndarray, value: Any, low: float = 0.0, high: float = 1.0) -> Estimate:
         """The mean over the rows `domain` (n,) of value(row, true class), which lies between `low` and `high`."""
@@ -199,7 +203,8 @@ class JudgeReview:
         n, lower, upper, chance = int(domain.sum()), [], [], []
         for row in self.drawn:
             if row not in self.given:
-                break  # what was drawn later waits for it, or the answers would be chosen
+                # what was drawn later waits for it, or the answers would be chosen
+                break
             if domain[row]:
                 code = self.given[row]
                 share = None if code is None else (value(row, code) - low) / (high - low)
@@ -275,7 +280,8 @@ def _ruled_out(values: np.ndarray, chance: np.ndarray, n: int, grid: np.ndarray)
     for t, pay in enumerate(paid):
         mean = grid - seen / n  # of what is paid next
         ruled |= mean < 0  # more was seen than there would be
-        spread = np.maximum(mean * (1 - t / n) - mean**2, 1 / n)  # variance if values were 0 or 1
+        # variance if values were 0 or 1
+        spread = np.maximum(mean * (1 - t / n) - mean**2, 1 / n)
         rate = np.sqrt(2 * goal / (max(HORIZON, t + 1) * spread))
         rate = np.minimum(rate, 1 / np.maximum(mean, 1e-9))
         log = log + np.log(np.maximum(1 + rate * (pay - np.maximum(mean, 0)), 1e-300))

@@ -154,10 +154,12 @@ class LabelReview(Shown):
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
         unseen = self.beliefs.free.copy()
-        unseen[list(self._answers.along)] = True  # `guarantee` counts rows that somebody looked at
+        # `guarantee` counts rows that somebody looked at
+        unseen[list(self._answers.along)] = True
         waiting = self._order[unseen[self._order]]
         kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
-        best, drawn = iter(() if all(kinds) else self._ranked(n).rows.tolist()), iter(waiting.tolist())
+        ranked = [] if all(kinds) else self._ranked(n).rows.tolist()
+        best, drawn = iter(ranked), iter(waiting.tolist())
         chosen: dict[int, bool] = {}
         for at_random in kinds:
             first, then = (drawn, best) if at_random else (best, drawn)
@@ -310,9 +312,11 @@ class LabelReview(Shown):
         if reviewer is not None:
             if reviewer not in answers.errors:
                 raise ValueError(f"reviewer={reviewer!r} has given no answer")
-            answers = Answers.from_log((a for a in self._log if a.reviewer == reviewer), len(self.classes))
+            own = [answer for answer in self._log if answer.reviewer == reviewer]
+            answers = Answers.from_log(own, len(self.classes))
         given = self.table.codes
-        codes = [(row, answers.agreed.get(row, int(given[row]))) for row in self._drawn(answers.rows.tolist())]
+        rows = self._drawn(answers.rows.tolist())
+        codes = [(row, answers.agreed.get(row, int(given[row]))) for row in rows]
         unsure = np.array([code is None for _, code in codes], dtype=bool)
         wrong = np.array([code is not None and code != given[row] for row, code in codes], dtype=bool)
         total = len(self._order)

@@ -41,7 +41,8 @@ REGIONS = (
 CENTRE, HEIGHT = -1.0, 3.0
 # how fast belief falls in a hypothesis by which more than half of the labels are wrong; prior
 MAJORITY = 60.0
-SAMPLE = 200  # rows that stand for all, and candidates for a question; more are only slower
+# rows that stand for all, and candidates for a question; more are only slower
+SAMPLE = 200
 NEGLIGIBLE = 1e-3  # weight below which a hypothesis is not carried on
 # standard deviation of log-odds: of a group's effect, and of how far the model is off; prior
 SPREAD = 1.5
@@ -107,8 +108,10 @@ class Problem:
         same = self.codes[left][:, None] == self.codes[right][None, :]
         along = (self.scores[left][:, None] - self.scores[right][None, :]) ** 2
         apart = {"rows": self.rows.distances(left, right), "scores": along}
-        ties = {"given": same.astype(float), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1)), "any": 1.0}
-        kernels = np.zeros((len(REGIONS) + 1, *same.shape))  # the last one is that of no regions
+        by_class = np.where(same, 1.0, -1.0 / (self.n_classes - 1))
+        ties = {"given": same.astype(float), "class": by_class, "any": 1.0}
+        # the last one is that of no regions
+        kernels = np.zeros((len(REGIONS) + 1, *same.shape))
         for kind in np.unique(components.field[components.regional]):
             tie, on, width = REGIONS[kind]
             kernels[kind] = HEIGHT**2 * np.exp(-width * apart[on]) * ties[tie]
@@ -186,7 +189,8 @@ class Posterior:
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
         step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
-        parts = [self.weights @ self.by_component(at[start : start + step]) for start in range(0, len(at), step)]
+        blocks = [at[start : start + step] for start in range(0, len(at), step)]
+        parts = [self.weights @ self.by_component(block) for block in blocks]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def left_out(self) -> np.ndarray:

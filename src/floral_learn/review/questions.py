@@ -60,7 +60,8 @@ def settled(posterior: Posterior, candidates: Moments, references: Moments, weig
     covariance = posterior.covariance(candidates, references).astype(np.float32)
     squared = covariance * covariance
     fall = np.zeros(len(candidates.at))
-    for plain, turned in ((own, 1 - own), (1 - own, own)):  # the label turns out wrong, or right
+    # the label turns out wrong, or right
+    for plain, turned in ((own, 1 - own), (1 - own, own)):
         foretold = plain + (turned - plain) * chance
         share = posterior.weights[:, None] * foretold
         total = share.sum(axis=0)
@@ -72,7 +73,8 @@ def settled(posterior: Posterior, candidates: Moments, references: Moments, weig
         spread = squared * bend.astype(np.float32)[..., None]
         spread += far_variance[:, None]
         np.maximum(spread, 1e-9, out=spread)
-        after = np.einsum("ci,cij->ij", (share / total).astype(np.float32), wrong_chance(here[:, None], moved, spread))
+        weights = (share / total).astype(np.float32)
+        after = np.einsum("ci,cij->ij", weights, wrong_chance(here[:, None], moved, spread))
         fall += total * ((after - now) ** 2 @ weight)
     return fall
 

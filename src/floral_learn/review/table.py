@@ -25,8 +25,10 @@ from floral_learn.review.beliefs import ReviewData
 from floral_learn.review.posterior import SAMPLE, Evidence, Problem, infer
 from floral_learn.review.questions import POOL, subset
 
-COMPONENTS = 16  # principal components by which rows with more columns are compared; chosen
-_FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
+# principal components by which rows with more columns are compared; chosen
+COMPONENTS = 16
+# C of the linear model, up to a hundred columns and above
+_FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class ReviewTable:
         refuse_measurements(y, "LabelReview")
         if len(y) != count:
             raise ValueError(f"X has {count} new rows and y has {len(y)} labels; they must match")
-        unknown = sorted({str(v) for v in y.tolist()} - {str(c) for c in self.classes.tolist()})
+        unknown = sorted(set(map(str, y.tolist())) - set(map(str, self.classes.tolist())))
         if unknown:
             raise ValueError(f"y holds labels that the review does not know: {', '.join(unknown)}")
         return ReviewTable.read(
@@ -176,7 +178,8 @@ class Likeness:
     @classmethod
     def of(cls, X: Any, some: np.ndarray) -> Likeness:
         """Of rows `X` (n, d); the typical distance is that from `some` of them."""
-        rows = standardised_rows(X)  # not by principal components: what they leave out may differ
+        # not by principal components: what they leave out may differ
+        rows = standardised_rows(X)
         nearest = []
         for row in some.tolist():
             far = rows.distances(np.array([row]), slice(None))[0]
@@ -200,7 +203,8 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gene
     """
     if not sparse.issparse(X) and X.shape[1] > COMPONENTS:
         X = _principal_components(standardised_rows(X).values, COMPONENTS)
-        return evenly_scaled_rows(X)  # standardised, the last ones would count as much as the first
+        # standardised, the last ones would count as much as the first
+        return evenly_scaled_rows(X)
     return in_best_scale(X, codes, n_classes, rng)
 
 
@@ -254,7 +258,7 @@ def encoded_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]
         raise ValueError(f"classes={classes!r} must list at least two different labels")
     if (known.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
         raise ValueError(f"classes={classes!r} and y must be of one kind: {known.dtype} and {y.dtype} are not")
-    if unknown := sorted({str(v) for v in np.unique(y).tolist()} - {str(c) for c in known.tolist()}):
+    if unknown := sorted(set(map(str, np.unique(y).tolist())) - set(map(str, known.tolist()))):
         raise ValueError(f"y holds labels that classes does not list: {', '.join(unknown)}")
     found, codes = encode_labels(np.concatenate([y, known]), "LabelReview")
     return found, codes[: len(y)]

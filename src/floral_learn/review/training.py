@@ -62,8 +62,8 @@ def reviewed_frame(table: ReviewTable, beliefs: Beliefs) -> Any:
         "wrong_probability": beliefs.wrong,
         "state": _states(table, beliefs, beliefs.labels),
     }
-    shares = beliefs.label_probability.T
-    return _frame(table, columns | {f"p_{name}": p for name, p in zip(table.classes, shares, strict=True)})
+    shares = zip(table.classes, beliefs.label_probability.T, strict=True)
+    return _frame(table, columns | {f"p_{name}": share for name, share in shares})
 
 
 def _states(table: ReviewTable, beliefs: Beliefs, codes: np.ndarray) -> np.ndarray:

@@ -66,7 +66,8 @@ def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Tu
     away |= set(taken)
     looked = [answer.row for answer in spoken(mine)]
     for row, said in disagreements(answers).items():
-        if reviewer not in said or row in away or looked.count(row) > 1:  # asked again once
+        # asked again once
+        if reviewer not in said or row in away or looked.count(row) > 1:
             continue
         own = said[reviewer]
         since = {other.label for other in said.values() if other.id > own.id}
@@ -172,7 +173,8 @@ class Asking:
             known = ", ".join(list(self.names)[:12])
             raise Refused(f"label {label!r} is none of the classes {known}")
         with self._lock:
-            if (before := self.store.find(request)) is not None:  # a message that was repeated
+            # a message that was repeated
+            if (before := self.store.find(request)) is not None:
                 if (before.row, before.reviewer) != (row, reviewer):
                     raise Refused("this request's number was used for another answer")
                 return before

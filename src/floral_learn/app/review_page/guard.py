@@ -27,7 +27,8 @@ HEADERS = {
 MOST_BYTES = 64_000  # of a request's body
 # from the first byte of a request, or from the beginning of a connection, to the last of its body
 SECONDS = 10.0
-_log = logging.getLogger("uvicorn.error")  # the server's own: one line on the terminal
+# the server's own: one line on the terminal
+_log = logging.getLogger("uvicorn.error")
 
 
 class Guard:
@@ -77,7 +78,8 @@ class Guard:
             await _plain(send, *refused)
             return
         path = scope["path"][len(self.token) + 1 :]
-        if not path:  # the page's own links are relative to an address that ends in a slash
+        # the page's own links are relative to an address that ends in a slash
+        if not path:
             await _plain(send, 308, "The address ends in a slash.", [(b"location", f"/{self.token}/".encode())])
             return
         await self.app({**scope, "path": path, "raw_path": path.encode(), "root_path": ""}, receive, send)
@@ -88,7 +90,8 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         own, method = f"http://{headers['host'][0]}", scope["method"]
-        if "transfer-encoding" in headers:  # a body of unknown length, or of two lengths
+        # a body of unknown length, or of two lengths
+        if "transfer-encoding" in headers:
             return 400, "Say how long this is (Content-Length), and nothing else."
         if any(origin != own for origin in headers.get("origin", [])):
             return 403, "Another site asked for this."
@@ -125,7 +128,8 @@ async def _plain(send: Any, status: int, words: str, more: list[tuple[bytes, byt
     body = words.encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8")]
     headers.append((b"content-length", str(len(body)).encode()))
-    headers += [(b"connection", b"close"), *(more or [])]  # a body that was refused is not read
+    # a body that was refused is not read
+    headers += [(b"connection", b"close"), *(more or [])]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -77,8 +77,7 @@ class ReviewSession(Asking):
                 self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun, secret=secret
             )
             store = store or AnswerStore(out, about=about)
-            labels = set(map(str, table.classes.tolist()))
-            store.check_answers(len(table.labels), labels)
+            store.check_answers(len(table.labels), set(map(str, table.classes.tolist())))
             # An order drawn again after the first answers were seen would void the guarantee.
             if secret is None:
                 store.put("secret", json.dumps(self.review.secret).encode())
@@ -90,7 +89,8 @@ class ReviewSession(Asking):
         folder = self.path.parent if pictures is None else pictures
         rows = ShownRows(table.features, table.labels, folder=folder, ids=table.ids, numbers=table.rows)
         super().__init__(store, rows, rows.classes.tolist(), Path(out), page)
-        self._applied: list[StoredAnswer] = []  # answers that the review has heard
+        # answers that the review has heard
+        self._applied: list[StoredAnswer] = []
 
     def state(self, reviewer: str) -> dict[str, Any]:
         """What is known so far, and who said what."""
@@ -123,7 +123,8 @@ class ReviewSession(Asking):
             votes = {answer.label for answer in heard} - {None}
             other["answer"] = votes.pop() if len(votes) == 1 else None
             other["given"] = str(self.rows.labels[other["row"]])
-            if other["row"] in turn.along:  # its label would sway the answer as the row's own
+            # its label would sway the answer as the row's own
+            if other["row"] in turn.along:
                 other |= {"given": None, "line": self.rows.difference(turn.row, other["row"])}
         contrary = said.get(turn.row, {}) if turn.reason == "disagreement" else {}
         others = [*map(_vote, contrary.values())]

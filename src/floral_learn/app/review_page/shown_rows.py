@@ -15,7 +15,8 @@ from floral_learn.app.pages import most_telling, percent
 from floral_learn.encoders.pictures import PICTURE_NAMES, Unreadable, thumbnail
 
 MOST_NUMBERS = 8  # number columns shown at once; the others are one press away
-LINE = 60  # characters of a line: longer values are read as texts, and no reviewer's name is longer
+# characters of a line: longer values are read as texts, and no reviewer's name is longer
+LINE = 60
 _TYPES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif", b"BM": "bmp"}
 
 

@@ -206,8 +206,7 @@ class AnswerStore:
                 values = (request, row, kind, label, reviewer, now(), int(seen), json.dumps(along))
                 columns = "request, row, kind, label, reviewer, time, seen, along"
                 insert = f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                cursor = self._base.execute(insert, values)
-                said = (cursor.lastrowid, *values)
+                said = (self._base.execute(insert, values).lastrowid, *values)
         return _answer(said, self.path)
 
     def undo(self, *, request: str, reviewer: str) -> StoredAnswer | None:

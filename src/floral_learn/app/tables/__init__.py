@@ -222,8 +222,7 @@ def read_table(
     plain = prose | {place for place, name in enumerate(names) if name in set(as_text)}
     features, notes = _features(opened, taken, plain, names)
     if labels is not None:
-        given = cells["label"]
-        kept = [given[row] for row in keep.tolist()]
+        kept = [cells["label"][row] for row in keep.tolist()]
         notes += _without_copies(opened, features, kept, labels, keep)
         notes += merge_alike(*np.unique(labels, return_counts=True))[1]
         if lost := opened.n_rows - len(keep):

@@ -117,7 +117,8 @@ def _explain(name: str, data: bytes, sep: str, header: list[str]) -> None:
 
 def _records(data: bytes, sep: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """The line (from 1) and the fields of every record that is not an empty line."""
-    end = "\x00"  # a line that no file holds: where it is swallowed, a quote was open
+    # a line that no file holds: where it is swallowed, a quote was open
+    end = "\x00"
     lines = io.TextIOWrapper(io.BytesIO(data), "utf-8", "replace", newline="")
     reader, line = csv.reader(chain(lines, [end]), delimiter=sep), 1
     try:
@@ -173,7 +174,8 @@ def _floats(cells: Any) -> np.ndarray | None:
         values = cells.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return None
-    for begin in ("0", "-0", "+0"):  # what begins with zero is below one, or a code
+    # what begins with zero is below one, or a code
+    for begin in ("0", "-0", "+0"):
         begun = pc.fill_null(pc.starts_with(cells, begin), False).to_numpy()
         if (np.abs(values[begun]) >= 1).any():
             return None

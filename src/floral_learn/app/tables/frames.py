@@ -115,7 +115,8 @@ def _class_names(table: Any) -> dict[int, list[str]]:
         named = {place: kind["names"] for place, kind in kinds if kind.get("_type") == "ClassLabel"}
         codes = {place: set(table.column(place).to_pylist()) - {None} for place in named}
         return {place: names for place, names in named.items() if codes[place] <= {-1, *range(len(names))}}
-    except (AttributeError, KeyError, TypeError, ValueError):  # none, or written by somebody else
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # none, or written by somebody else
         return {}
 
 

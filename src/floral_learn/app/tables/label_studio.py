@@ -122,10 +122,7 @@ def label_studio_tasks(table: Any, numbers: Any, suggested: Sequence[Any], score
     export = table.source.export
     choice, item = (str(table.label), "item") if export is None else (export.choice, export.item)
     data = None if export is None else list(export.tasks.values())
-    if data is None:
-        rows = table.features.iloc[at].to_dict("records")
-    else:
-        rows = [data[row] for row in table.rows[at]]
+    rows = table.features.iloc[at].to_dict("records") if data is None else [data[row] for row in table.rows[at]]
     shown = dict.fromkeys(key for row in rows for key in row)
     names = (table.rows if table.ids is None else table.ids)[at]
     tasks, version = [], f"floral-learn {__version__}"

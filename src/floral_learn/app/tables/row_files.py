@@ -44,11 +44,13 @@ def read_workbook(name: str, raw: bytes) -> Source:
         if not book.worksheets:
             raise TableError(f"{name} has no sheet with cells")
         sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # what the file says about its size may be wrong
+        # what the file says about its size may be wrong
+        sheet.reset_dimensions()
         header, numbers, rows = _read(sheet.iter_rows(values_only=True), name)
     except (TableError, MemoryError):
         raise
-    except Exception as error:  # openpyxl lets through what its XML, zip and date readers raise
+    except Exception as error:
+        # openpyxl lets through what its XML, zip and date readers raise
         raise TableError(f"{name} is not a readable .xlsx workbook ({reason(error)})") from None
     frame = _frame(header, zip(*rows, strict=True))
 
@@ -148,7 +150,8 @@ def read_json_lines(name: str, text: str) -> Source:
 def _cells(rows: list[dict[str, Any]], name: str, of_prodigy: bool) -> list[Any]:
     """Python values, None where an object lacks the name; lists of one text, as doccano has them, are texts."""
     values = [row.get(name) for row in rows]
-    if of_prodigy and name == "accept":  # choices count where the answer is to accept them
+    # choices count where the answer is to accept them
+    if of_prodigy and name == "accept":
         values = [row.get(name) if row["answer"] == "accept" else None for row in rows]
     if of_prodigy and name == "answer":
         values = [None if value == "ignore" else value for value in values]

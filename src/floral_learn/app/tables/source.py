@@ -156,7 +156,8 @@ def table_suffix(path: str | os.PathLike[str]) -> str:
 
 def open_source(source: Any, sep: str | None, encoding: str | None, label: Any = None) -> Source:
     """A frame of pandas, polars or pyarrow, a Hugging Face data set, or the path of a file of one of the `KINDS`."""
-    from . import frames  # this and others make a Source; they are imported where they are needed
+    # this and others make a Source; they are imported where they are needed
+    from . import frames
 
     if not isinstance(source, str | os.PathLike):
         # nothing is imported to find out
@@ -212,7 +213,8 @@ def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray
     integers or floats, but codes such as 007, and numbers that a float would merge, stay text.
     """
     codes = np.arange(len(values))
-    if set(map(type, values)) <= {str, type(None)}:  # each text is looked at once
+    # each text is looked at once
+    if set(map(type, values)) <= {str, type(None)}:
         place = {value: code for code, value in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
         values = list(place)
