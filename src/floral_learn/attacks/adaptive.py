@@ -199,8 +199,7 @@ class _Search:
         """Flip sets from the first rows of a ranking, from all of them to every other one."""
         flips, limits = self.problem.flips, self.problem.constraints
         for density in DENSITIES:
-            pool = limits.best(ranking, int(flips / density))
-            yield self.some(pool)
+            yield self.some(limits.best(ranking, int(flips / density)))
 
     def some(self, pool: np.ndarray) -> np.ndarray:
         """As many rows of a pool as may be flipped, at random."""
@@ -300,8 +299,7 @@ class PlayedGames:
         # Where one class is left there is nothing to learn: the model is that class.
         most = np.where(out, 0, columns).max(axis=0)
         one_class = most == np.where(out, 1, columns).min(axis=0)
-        weights = np.where(one_class, 0.0, weights)
-        bias = np.where(one_class, 2.0 * most - 1, bias)
+        weights, bias = np.where(one_class, 0.0, weights), np.where(one_class, 2.0 * most - 1, bias)
         if self.cross is None:
             scores = self.backend.numpy(self.gram.matmat(self.backend.columns(weights))) + bias
             scores = np.where(out, scores, 0.0).reshape(len(labels), games, -1).sum(axis=2)

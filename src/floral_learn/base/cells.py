@@ -198,8 +198,7 @@ def plain_name(name: str) -> str:
 
 def _visible(name: str) -> str:
     """A name as it looks: accents composed, letters without width left out."""
-    composed = unicodedata.normalize("NFKC", name)
-    return "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
+    return "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
 
 
 def name_of(classes: np.ndarray, counts: np.ndarray, number: int) -> str:

@@ -240,9 +240,8 @@ class TableEncoder(TransformerMixin, Estimator):
             return "category", None
         if prose:
             return "text", None
-        if distinct > len(present) / 2:
-            return f"ignored ({distinct:,} different values)", None
-        return "category", None
+        many = distinct > len(present) / 2
+        return f"ignored ({distinct:,} different values)" if many else "category", None
 
     def _notes(self, missing: int) -> list[str]:
         """What became of the columns, a note per role and per text."""

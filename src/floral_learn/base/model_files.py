@@ -296,8 +296,7 @@ def _check_svm(part: Any) -> None:
     shape = own.get("shape_fit_")
     _require(classes >= 2 and isinstance(shape, tuple) and list(map(type, shape)) == [int, int], part, "shape_fit_")
     _require(own.get("n_features_in_") in (None, shape[1]), part, "n_features_in_")
-    support = _array(part, "support_", "i", (None,))
-    per_class = _array(part, "_n_support", "i", (classes,))
+    support, per_class = _array(part, "support_", "i", (None,)), _array(part, "_n_support", "i", (classes,))
     n_sv = len(support)
     _within(support, part, "support_", shape[0])
     counted = per_class if classifies else per_class[:1]

@@ -88,8 +88,7 @@ class _Predictions:
             other = (self.winner + step) % attacker.n_classes
             room = self.room[np.arange(len(a)), other]
             gains = attacker.gains(a, self.winner, other)
-            largest = np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips]
-            most = -np.sort(largest, axis=1)
+            most = -np.sort(np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips], axis=1)
             usable = (most.sum(axis=1) >= room) & ~self.lost
             self.usable[usable, other[usable]] = True
             share = np.minimum(gains[usable] / room[usable, None], 1.0)

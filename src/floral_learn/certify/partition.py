@@ -38,9 +38,8 @@ def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.in
 
 def count_votes(ballots: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
     """Votes (m, M) for each class from ballots (m, voters)."""
-    n = len(ballots)
-    place = np.arange(n)[:, None] * n_classes + ballots
-    return np.bincount(place.ravel(), minlength=n * n_classes).reshape(n, n_classes)
+    place = np.arange(len(ballots))[:, None] * n_classes + ballots
+    return np.bincount(place.ravel(), minlength=len(ballots) * n_classes).reshape(-1, n_classes)
 
 
 def certified_votes(

@@ -118,8 +118,7 @@ class NumpyBackend:
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
         if columns.shape[1] == 1:
             return symv(1.0, matrix.T, columns[:, 0])[:, None]
-        each = map(np.ascontiguousarray, columns.T)
-        return np.stack([symv(1.0, matrix.T, column) for column in each]).T
+        return np.stack([symv(1.0, matrix.T, column) for column in map(np.ascontiguousarray, columns.T)]).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``, column by column in memory.

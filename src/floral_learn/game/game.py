@@ -301,8 +301,7 @@ class Play:
     def move(self, point: Projection, signs: Array, flips: Flips) -> None:
         """Take the projected point as the duals of the next round, into the averaged model's sums and the history."""
         state, game = self.state, self.game
-        state.dual, state.signs, state.mu = point.dual, signs, point.mu
-        state.round += 1
+        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, state.round + 1
         state.weight_sum = state.weight_sum + signs * point.dual
         # A game ends after a look or the last round, and the last half of its rounds is averaged.
         if 2 * state.round in LOOKS or state.round == len(self.steps) // 2:
@@ -328,8 +327,7 @@ class Play:
             cap = xp.concatenate([cap.T] * rounds).T
         if weight is not None and weight.shape[1] > 1:
             weight = xp.concatenate([weight.T] * rounds).T
-        product = self.game.gram.matmat(signs * duals)
-        found = optimality(product, duals, signs, cap, self.backend, weight)
+        found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
         for name, values in zip(("bias", "residual", "objective"), found):
             self.state.history[name].extend(values.reshape(rounds, -1))
         self.waiting = []

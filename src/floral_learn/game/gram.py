@@ -85,8 +85,7 @@ class Gram:
         self, end: str, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
     ) -> float:
         """The largest ("LA") or smallest ("SA") eigenvalue by Lanczos iteration, to a relative error of about `tol`."""
-        ones = self.backend.zeros((self.n, 1), self.backend.float64) + 1
-        root = ones if weight is None else weight**0.5
+        root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
         def image(vector: np.ndarray) -> np.ndarray:
@@ -113,8 +112,7 @@ class Gram:
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
-            values, _ = eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)
-            return float(values[0])
+            return float(eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)[0][0])
         except ArpackNoConvergence as error:
             if len(error.eigenvalues):
                 return float(error.eigenvalues[0])

@@ -98,8 +98,7 @@ class LowRankGram(Gram):
         self.n, self.rank, self.error = int(X.shape[0]), 0, float("inf")
         rank = min(rank, self.n)
         left = self._begin(X, rank)  # the diagonal of K - F F'
-        trace = float(left.sum())
-        floor = float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
+        trace, floor = float(left.sum()), float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
         self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))  # F at the landmarks, and F'F
         self.landmarks = np.zeros(0, np.int64)
         empty_draws = 0
@@ -366,8 +365,7 @@ class Probe:
         self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
         # A kernel that is nearly the identity says nothing about unseen rows: answers that never change are no answers.
         self.truth = labels[self.train :]
-        counts = np.bincount(self.truth, minlength=n_classes)
-        self.guess = float(counts.max() / max(len(self.truth), 1))
+        self.guess = float(np.bincount(self.truth, minlength=1).max() / max(len(self.truth), 1))
         self.right = 0.0
         self.answers: np.ndarray | None = None
         self.changed: list[float] = []  # share of the predictions that each block of columns changed
@@ -389,10 +387,8 @@ class Probe:
         if self.rank > self.factor.shape[1]:
             size = max(self.rank, 2 * self.factor.shape[1])
             former, square = self.factor, self.square
-            self.factor = np.zeros((len(former), size), order="F")
-            self.factor[:, :done] = former[:, :done]
-            self.square = np.zeros((size, size))
-            self.square[:done, :done] = square[:done, :done]
+            self.factor, self.square = np.zeros((len(former), size), order="F"), np.zeros((size, size))
+            self.factor[:, :done], self.square[:done, :done] = former[:, :done], square[:done, :done]
         self.factor[:, done : self.rank] = columns
         seen = self.factor[: self.train, : self.rank]
         self.square[: self.rank, done : self.rank] = seen.T @ seen[:, done:]
@@ -412,8 +408,7 @@ class Probe:
         return f"the last columns changed {share}"
 
     def _predict(self) -> np.ndarray:
-        factor = self.factor[:, : self.rank]
-        seen, unseen = factor[: self.train], factor[self.train :]
+        seen, unseen = np.split(self.factor[:, : self.rank], [self.train])
         mean, middle = seen.mean(axis=0), self.targets.mean(axis=0)
         square = self.square[: self.rank, : self.rank] - self.train * np.outer(mean, mean)
         last = len(square) - 1

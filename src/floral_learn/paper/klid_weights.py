@@ -105,7 +105,8 @@ class KLIDWeights(Estimator):
         found = [statistic(labels, widths) for labels, _ in plantings]  # (widths, n) each
 
         def samples(number: int) -> list[_Samples]:
-            return _by_class([(*planting, s[number]) for planting, s in zip(plantings, found, strict=True)], classes)
+            seen = [(*planting, s[number]) for planting, s in zip(plantings, found, strict=True)]
+            return _by_class(seen, classes)
 
         candidates = [samples(number) for number in range(len(widths))]
         spread = [sum(divergence(*pair) for pair in pairs) for pairs in candidates] if len(widths) > 1 else [0.0]

@@ -188,7 +188,8 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         prediction, flips = self.predict(X), self.certified_flips(X)
         features = self._features(query_input(self, X))
         codes = np.searchsorted(self.classes_, prediction)
-        attacker = Attacker(self._codes, ~np.eye(len(self.classes_), dtype=bool), np.ones(len(self._codes), dtype=bool))
+        possible, everyone = ~np.eye(len(self.classes_), dtype=bool), np.ones(len(self._codes), dtype=bool)
+        attacker = Attacker(self._codes, possible, everyone)
         rows, labels = [], []
         for j in range(len(features)):
             a = features[j] @ self._influence
@@ -207,8 +208,10 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
             # so the lead has a constant beside the labels' terms; it enters as slack, which may be negative.
             shift = 0.0
             if attacker.n_classes == 2:
-                lead = 2.0 * (a @ ((1.0 - 2.0 * q) * (attacker.codes == 1) + q) - 0.5) / (1.0 - 2.0 * q)
-                shift = (lead if winner == 1 else -lead) - float(a @ np.where(attacker.codes == winner, 1.0, -1.0))
+                mean_vote = a @ ((1.0 - 2.0 * q) * (attacker.codes == 1) + q)
+                lead = 2.0 * (mean_vote - 0.5) / (1.0 - 2.0 * q)
+                of_labels = float(a @ np.where(attacker.codes == winner, 1.0, -1.0))
+                shift = (lead if winner == 1 else -lead) - of_labels
             turn = turning_flips(a, 1e-12 * float(np.abs(a).sum()) + shift, winner, rival, attacker)
             if turn is not None:
                 found.append(turn)
