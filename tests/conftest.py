@@ -5,6 +5,7 @@ import ipaddress
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import urllib.request
 from pathlib import Path
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.base.files import user_cache
 from floral_learn.datasets import search_path
+
+# What several files of tests share lies here.
+sys.path[:0] = [str(Path(__file__).parent / folder) for folder in ("tools", "text", "paper")]
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Matplotlib's list of fonts takes seconds to make: it stays where it is when the caches are hidden below.
-os.environ.setdefault("MPLCONFIGDIR", str(user_cache().parent / "matplotlib"))
+os.environ.setdefault("MPLCONFIGDIR", str(search_path()[-1].parent / "matplotlib"))
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 # What tests with the marker `data` find in the environment; an empty value counts as unset.
@@ -40,7 +43,7 @@ def pytest_configure(config):
         return  # with pytest-xdist this process runs no test, and those it starts need the environment as it is
     hidden = Path(tempfile.mkdtemp(prefix="floral-learn-tests-"))
     # A file where the cache would be: processes that tests start cannot put a download there.
-    (hidden / user_cache().name).write_text("tests without the marker `data` have no cache\n")
+    (hidden / search_path()[-1].name).write_text("tests without the marker `data` have no cache\n")
     change = pytest.MonkeyPatch()
     for name in ("FLORAL_DATA", "FLORAL_WORK", "FLORAL_TEXT_MODEL"):
         change.delenv(name, raising=False)

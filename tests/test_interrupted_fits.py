@@ -3,21 +3,16 @@
 A profiler counts the calls of a fit and raises inside one of them, at moments spread over the whole fit.
 """
 
-import sys
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from interruptions import MOMENTS, Stop, interrupted, moments
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-
-sys.path.insert(0, str(Path(__file__).parent / "tools"))
-
-from interruptions import MOMENTS, Stop, interrupted, moments
 
 from floral_learn import CrowdClassifier, SanitizedClassifier
 from floral_learn.base import TableEncoder

@@ -5,15 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from commands import floral, refused
 
 from floral_learn.app import make_app
 
 app = make_app()
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture
@@ -41,8 +37,7 @@ def export(tmp_path):
 
 def test_crowd_reads_annotations_as_votes_and_ground_truth_as_gold(export, tmp_path):
     path, tasks = export
-    done = run("crowd", path, "--label", "mood", "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    done = floral("crowd", path, "--label", "mood", "-o", tmp_path / "out")
     assert "180 votes by 3 people on 60 tasks" in done.output
     assert "2 known answers" in done.output
     found = pd.read_csv(tmp_path / "out" / "consensus.csv").set_index("task")["label"]
@@ -51,8 +46,7 @@ def test_crowd_reads_annotations_as_votes_and_ground_truth_as_gold(export, tmp_p
 
 def test_review_writes_tasks_with_predictions_in_the_order_of_questions(export, tmp_path):
     path, tasks = export
-    done = run("review", path, "--label", "mood", "-o", tmp_path / "out", "--to", "label-studio", "--seed", 0)
-    assert done.exit_code == 0, done.output
+    floral("review", path, "--label", "mood", "-o", tmp_path / "out", "--to", "label-studio", "--seed", 0)
     made = json.loads((tmp_path / "out" / "tasks.json").read_text())
     assert sorted(task["data"]["a"] for task in made) == sorted(task["data"]["a"] for task in tasks)
     result = made[0]["predictions"][0]["result"][0]
@@ -66,12 +60,11 @@ def test_audit_writes_its_suspects_as_tasks(tmp_path):
     y = np.repeat(["down", "up"], 60)
     y[:3] = "up"
     pd.DataFrame({"x": x, "z": rng.normal(size=120), "y": y}).to_csv(tmp_path / "t.csv", index=False)
-    done = run("audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "out", "--to", "label-studio")
-    assert done.exit_code == 0, done.output
+    floral("audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "out", "--to", "label-studio")
     made = json.loads((tmp_path / "out" / "tasks.json").read_text())
     suspects = pd.read_csv(tmp_path / "out" / "issues.csv").query("flagged")
     assert [int(task["meta"]["floral_row"]) for task in made] == suspects["row"].tolist()
-    refused = run("audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "other", "--to", "prodigy")
-    assert refused.exit_code == 2
-    assert "--to 'prodigy' is unknown" in refused.stderr
+    assert "--to 'prodigy' is unknown" in refused(
+        "audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "other", "--to", "prodigy"
+    )
     assert not (tmp_path / "other").exists()

@@ -2,8 +2,7 @@
 
 import io
 
-from floral_learn.app import terminal as module
-from floral_learn.app.terminal import say
+from floral_learn.app import terminal
 
 LINE = (
     "  3 category columns as 11 indicators: faculty, remarks, " + "a" * 60 + "/page.html, scholarship of the first year"
@@ -16,9 +15,9 @@ class Terminal(io.StringIO):
 
 
 def printed(monkeypatch, stream, columns="40"):
-    monkeypatch.setattr(module.sys, "stdout", stream)
+    monkeypatch.setattr(terminal.sys, "stdout", stream)
     monkeypatch.setenv("COLUMNS", columns)
-    say(LINE)
+    terminal.say(LINE)
     return stream.getvalue()
 
 

@@ -4,15 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from commands import floral, refused
 from sklearn.datasets import make_moons
-from typer.testing import CliRunner
 
 from floral_learn import load
-from floral_learn.app import make_app
-
-
-def run(*arguments):
-    return CliRunner().invoke(make_app(), [str(a) for a in arguments])
 
 
 @pytest.fixture
@@ -36,8 +31,7 @@ def table(tmp_path):
 
 
 def test_training_says_what_it_encoded_and_the_model_works(tmp_path, table):
-    done = run("train", table, "--label", "verdict", "--out", tmp_path / "model.skops", "--text-encoder", "tfidf")
-    assert done.exit_code == 0, done.output
+    done = floral("train", table, "--label", "verdict", "--out", tmp_path / "model.skops", "--text-encoder", "tfidf")
     for text in (
         "160 rows; 2 classes: bad (80), good (80)",
         "2 number columns standardised (8 missing or infinite values became the median): x1, x2",
@@ -50,8 +44,7 @@ def test_training_says_what_it_encoded_and_the_model_works(tmp_path, table):
         assert text in done.output
     assert float(re.search(r"held-out accuracy ([0-9.]+)", done.output)[1]) > 0.9
     assert "check on held-out rows ..." in done.output
-    out = run("predict", tmp_path / "model.skops", table, "--id", "id", "--out", tmp_path / "p.csv")
-    assert out.exit_code == 0, out.output
+    floral("predict", tmp_path / "model.skops", table, "--id", "id", "--out", tmp_path / "p.csv")
     rows = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()]
     assert rows[0] == ["row", "id", "prediction", "score"]
     assert rows[8][:2] == ["7", "u7"]
@@ -76,8 +69,7 @@ def test_options_reach_the_classifier(tmp_path, table):
         "review",
         "--no-held-out",
     )
-    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
-    assert done.exit_code == 0, done.output
+    done = floral("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
     classifier = load(tmp_path / "m.skops").named_steps["classifier"]
     assert (classifier.budget, classifier.C, classifier.gamma, classifier.random_state) == (0.1, 3.0, 0.5, 4)
     assert "review" not in done.output
@@ -86,9 +78,8 @@ def test_options_reach_the_classifier(tmp_path, table):
 @pytest.mark.parametrize(("method", "encoder"), [("svm", "auto"), ("ls-svm", "tfidf"), ("rsrnn", "tfidf")])
 def test_other_defenses_can_be_trained(tmp_path, table, method, encoder):
     options = ("--method", method, "--text-encoder", encoder)
-    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
-    assert done.exit_code == 0, done.output
-    assert run("predict", tmp_path / "m.skops", table, "--out", tmp_path / "p.csv").exit_code == 0
+    floral("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
+    floral("predict", tmp_path / "m.skops", table, "--out", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize(
@@ -118,24 +109,21 @@ def test_a_bad_file_or_option_is_one_line_exit_2_and_no_model(tmp_path, content,
     path = tmp_path / "data.csv"
     if content is not None:
         path.write_text(content)
-    done = run("train", path, "--label", "y", "--out", tmp_path / "m.skops", *options)
-    assert done.exit_code == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert message in done.stderr
+    assert message in refused("train", path, "--label", "y", "--out", tmp_path / "m.skops", *options)
     assert not (tmp_path / "m.skops").exists()
 
 
 def test_the_data_file_is_never_overwritten(tmp_path, table):
     before = table.read_bytes()
-    assert run("train", table, "--label", "verdict", "--out", table).exit_code == 2
-    assert run("train", table, "--label", "verdict", "--out", tmp_path / "no" / "m.skops").exit_code == 2
+    floral("train", table, "--label", "verdict", "--out", table, code=2)
+    floral("train", table, "--label", "verdict", "--out", tmp_path / "no" / "m.skops", code=2)
     assert table.read_bytes() == before
 
 
 def test_a_method_for_texts_is_refused_for_columns(table, tmp_path):
-    done = run("train", table, "--label", "verdict", "--method", "transformer", "--out", tmp_path / "m.skops")
-    assert done.exit_code == 2
-    assert "reads texts, not columns" in done.output
+    assert "reads texts, not columns" in refused(
+        "train", table, "--label", "verdict", "--method", "transformer", "--out", tmp_path / "m.skops"
+    )
     assert not (tmp_path / "m.skops").exists()
 
 
@@ -152,26 +140,21 @@ def test_trusted_rows_weights_and_decisions_reach_the_fit(tmp_path, table):
     )
     out = tmp_path / "model.skops"
     columns = ("--drop", "review", "--label", "verdict", "--out", out, "--no-held-out", "--budget", "0.5")
-    done = run("train", path, *columns, "--trusted", "gold", "--weight", "heavy", "--decisions", decisions)
-    assert done.exit_code == 0, done.output
+    done = floral("train", path, *columns, "--trusted", "gold", "--weight", "heavy", "--decisions", decisions)
     assert "2 decisions: 1 labels replaced, all of them trusted" in done.output
     model = load(out)
     classifier = model.named_steps["classifier"]
     assert classifier.flip_rate_[:40].max() == 0  # trusted labels are never flipped by the attacker
     assert classifier.flip_rate_[[50, 60]].max() == 0
     assert classifier.flip_rate_.max() > 0
-    plain = run("train", path, *columns, "--drop", "gold", "--drop", "heavy")
-    assert plain.exit_code == 0, plain.output
+    floral("train", path, *columns, "--drop", "gold", "--drop", "heavy")
     assert load(out).named_steps["classifier"].flip_rate_[:40].max() > 0
-    refused = run("train", path, *columns[:-2], "--trusted", "gold", "--method", "curie")
-    assert refused.exit_code == 2
-    assert "--trusted: --method curie has no use for it" in refused.output
-    wrong = run("train", path, *columns, "--trusted", "x1", "--drop", "gold", "--drop", "heavy")
-    assert wrong.exit_code == 2
+    assert "--trusted: --method curie has no use for it" in refused(
+        "train", path, *columns[:-2], "--trusted", "gold", "--method", "curie"
+    )
+    floral("train", path, *columns, "--trusted", "x1", "--drop", "gold", "--drop", "heavy", code=2)
 
 
 def test_a_pickle_is_refused(tmp_path, table):
-    refused = run("train", table, "-l", "verdict", "-o", tmp_path / "m.pkl", "-m", "svm")
-    assert refused.exit_code == 2
-    assert "must end in .skops" in refused.stderr
+    assert "must end in .skops" in refused("train", table, "-l", "verdict", "-o", tmp_path / "m.pkl", "-m", "svm")
     assert not (tmp_path / "m.pkl").exists()

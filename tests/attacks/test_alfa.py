@@ -10,7 +10,6 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from floral_learn.attacks import Alfa, poison, surrogates
-from floral_learn.attacks.surrogates import fit_dual
 
 
 def tiny(seed, n=10):
@@ -25,7 +24,7 @@ def objective(gram, signs, flips, C, clean):
     """Written out from the paper: 1/2 |w|^2 + C sum (tainted loss - clean model's loss) on the tainted labels."""
     tainted = signs.copy()
     tainted[list(flips)] *= -1
-    fit = fit_dual(gram, tainted, C)
+    fit = surrogates.fit_dual(gram, tainted, C)
     losses = np.maximum(0, 1 - tainted * fit.values) - np.maximum(0, 1 - tainted * clean.values)
     return fit.beta @ gram @ fit.beta / 2 + C * losses.sum()
 
@@ -34,7 +33,7 @@ def objective(gram, signs, flips, C, clean):
 def test_with_many_starts_alfa_equals_brute_force_over_all_flip_sets(seed):
     X, signs = tiny(seed)
     gram, C = rbf_kernel(X, gamma=0.5), 1.0
-    clean = fit_dual(gram, signs, C)
+    clean = surrogates.fit_dual(gram, signs, C)
     found = {s: objective(gram, signs, s, C, clean) for s in combinations(range(10), 3)}
     result = Alfa(budget=3, C=C, gamma=0.5, n_init=50, random_state=seed).poison(X, signs)
     assert result.details["objective"] == pytest.approx(min(found.values()), abs=1e-3)
@@ -45,7 +44,7 @@ def test_with_many_starts_alfa_equals_brute_force_over_all_flip_sets(seed):
 def test_the_default_starts_come_within_a_fifth_of_the_range_of_brute_force(seed):
     X, signs = tiny(seed)
     gram = rbf_kernel(X, gamma=0.5)
-    clean = fit_dual(gram, signs, 1.0)
+    clean = surrogates.fit_dual(gram, signs, 1.0)
     values = [objective(gram, signs, s, 1.0, clean) for s in combinations(range(10), 3)]
     result = Alfa(budget=3, C=1.0, gamma=0.5, random_state=seed).poison(X, signs)
     assert result.details["objective"] <= min(values) + 0.2 * (max(values) - min(values))
@@ -80,13 +79,13 @@ def test_an_svm_on_picked_copies_is_the_weighted_svm_on_the_doubled_set():
     model = SVC(kernel="precomputed", C=2.0)
     model.fit(doubled, np.concatenate([signs, -signs]), sample_weight=np.maximum(weights, 1e-9))
     expected = model.decision_function(doubled[:10])
-    np.testing.assert_allclose(fit_dual(gram, tainted, 2.0).values, expected, atol=2e-3)
+    np.testing.assert_allclose(surrogates.fit_dual(gram, tainted, 2.0).values, expected, atol=2e-3)
 
 
 def test_the_kernel_is_the_one_asked_for():
     X, y = make_moons(60, noise=0.2, random_state=0)
     signs = 2.0 * y - 1
-    clean = fit_dual(linear_kernel(X), signs, 2.0)
+    clean = surrogates.fit_dual(linear_kernel(X), signs, 2.0)
     result = Alfa(budget=6, kernel="linear", C=2.0, random_state=0).poison(X, y)
     again = objective(linear_kernel(X), signs, result.indices, 2.0, clean)
     assert result.details["objective"] == pytest.approx(again, rel=1e-6)

@@ -26,14 +26,7 @@ def moons():
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        SVC(C=2.0, gamma=1.5),
-        SVC(C=2.0),
-        SVC(kernel="linear"),
-        LogisticRegression(C=3.0),
-    ],
-    ids=str,
+    "model", [SVC(C=2.0, gamma=1.5), SVC(C=2.0), SVC(kernel="linear"), LogisticRegression(C=3.0)], ids=str
 )
 def test_scores_are_the_norms_of_finite_difference_gradients(moons, model):
     X, y = moons

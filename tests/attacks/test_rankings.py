@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.attacks import poison
 from floral_learn.datasets import load_moon
-from floral_learn.datasets.moon import REFERENCE_FILE
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def moons():
     return X, y
 
 
-@pytest.mark.data(REFERENCE_FILE)
+@pytest.mark.data("moon_reference_seed42.npz")
 @pytest.mark.parametrize("level", [15, 20])
 def test_farthest_with_logistic_regression_gives_the_authors_labels(level):
     clean, published = load_moon(), load_moon(labels=f"farthest-{level}")

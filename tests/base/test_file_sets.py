@@ -5,9 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import floral, refused
 
-from floral_learn.app import make_app
 from floral_learn.base import files
 
 OLD = {"a.csv": b"old a", "b.html": b"old b", "c.skops": b"old c"}
@@ -138,10 +137,6 @@ def test_a_note_that_is_not_ours_says_nothing(tmp_path, content):
 # -- the commands -------------------------------------------------------------------------------------------------
 
 
-def run(*arguments):
-    return CliRunner().invoke(make_app(), [str(argument) for argument in arguments])
-
-
 @pytest.fixture
 def table(tmp_path):
     rows = [f"{i / 7:.3f},{i % 5},{'yes' if i % 2 else 'no'}" for i in range(30)]
@@ -166,7 +161,7 @@ def commands(table):
 def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, name):
     out, arguments = table.parent / "out", commands(table)[name]
     out.mkdir()
-    assert run(*arguments).exit_code == 0
+    floral(*arguments)
     known = [path.name for path in out.iterdir() if path.suffix in (".csv", ".html", ".json", ".skops")]
     assert len(known) >= 2
     for file in known:
@@ -183,14 +178,14 @@ def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, nam
             real(source, target)
 
         os.replace = stop
-        run(*arguments)
+        floral(*arguments)
 
     assert killed_at(10**6, again)
     data = next(out / file for file in known if file.endswith(".csv"))
-    said = run("train", data, "-l", "y", "-o", table.parent / "m.skops").stderr
+    said = floral("train", data, "-l", "y", "-o", table.parent / "m.skops", code=2).stderr
     assert f"'floral {name}" in said
     assert "was stopped while it put" in said
-    assert run(*arguments).exit_code == 0
+    floral(*arguments)
     assert files.unfinished(data) is None
 
 
@@ -206,9 +201,7 @@ def test_a_review_on_a_full_disk_leaves_nothing_of_its_end(table, monkeypatch):
         return real(handle)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    done = run(*arguments)
-    assert done.exit_code == 2
-    assert "No space left on device" in done.stderr
+    assert "No space left on device" in refused(*arguments)
     assert [p.name for p in (table.parent / "out").iterdir()] == ["answers.sqlite"]
 
 
@@ -216,8 +209,7 @@ def test_a_review_on_a_full_disk_leaves_nothing_of_its_end(table, monkeypatch):
 def test_every_table_that_can_be_reviewed_can_be_finished(tmp_path, rows):
     lines = [f"{i / 7:.3f},p{i % 2},{'yes' if i % 2 else 'no'}" for i in range(rows)]
     (tmp_path / "t.csv").write_text("a,who,y\n" + "\n".join(lines) + "\n")
-    done = run("review", tmp_path / "t.csv", "-l", "y", "-g", "who", "-o", tmp_path / "out", "--finish")
-    assert done.exit_code == 0, done.stderr
+    floral("review", tmp_path / "t.csv", "-l", "y", "-g", "who", "-o", tmp_path / "out", "--finish")
     assert (tmp_path / "out" / "cleaned.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
 
@@ -225,5 +217,4 @@ def test_every_table_that_can_be_reviewed_can_be_finished(tmp_path, rows):
 def test_a_class_of_three_rows_can_be_finished(tmp_path):
     lines = [f"{i / 7:.3f},{'rare' if i < 3 else 'yes' if i % 2 else 'no'}" for i in range(30)]
     (tmp_path / "t.csv").write_text("a,y\n" + "\n".join(lines) + "\n")
-    done = run("review", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "out", "--finish")
-    assert done.exit_code == 0, done.stderr
+    floral("review", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "out", "--finish")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from floral_learn.attacks.votes import VOTE_ATTACKS
+from floral_learn import poison_votes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "crowd.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="docs are not part of the source archive")
@@ -22,5 +22,7 @@ def test_examples_run_one_after_the_other(capsys):
 
 def test_the_page_names_every_attack():
     text = PAGE.read_text(encoding="utf-8")
-    for name in VOTE_ATTACKS:
+    with pytest.raises(ValueError, match="choose one of spam, ") as caught:
+        poison_votes([[0, 1], [1, 0]], attack="every")
+    for name in str(caught.value).partition("choose one of ")[2].split(", "):
         assert f"| `{name}` |" in text

@@ -6,15 +6,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from floral_learn.game import (
-    DenseGram,
-    Game,
-    Kernel,
-    LowRankGram,
-    RandomizedTopK,
-    solve,
-    step_schedule,
-)
+from floral_learn.game import DenseGram, Game, Kernel, LowRankGram, RandomizedTopK, solve, step_schedule
 
 X, Y = make_moons(150, noise=0.25, random_state=0)
 KERNEL = Kernel("rbf", gamma=1.0)

@@ -6,7 +6,6 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from floral_learn.game import NUMPY, DenseGram, Kernel, LowRankGram, choose_gram
-from floral_learn.game.gram import format_bytes
 from floral_learn.game.low_rank import Probe
 
 RNG = np.random.default_rng(1)
@@ -139,10 +138,6 @@ def test_a_gram_that_the_machine_cannot_hold_is_refused_before_any_work():
         choose_gram(rows, KERNEL, gram="dense")
     with pytest.raises(MemoryError, match="rank 10000000 of 10,000,000 rows takes 400 TB"):
         choose_gram(rows, KERNEL, gram=10**7)
-
-
-def test_sizes_in_words():
-    assert format_bytes(4.2e9) == "4.2 GB"
 
 
 def test_a_symmetric_product_of_few_columns_matches_many():

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
+from floral_learn import FloralClassifier
 from floral_learn.game import NUMPY, Kernel
-from floral_learn.game.kernels import resolve_gamma
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(20, 5)), RNG.normal(size=(15, 5))
@@ -49,23 +49,26 @@ def test_float32_keeps_its_digits_far_from_the_origin():
     assert np.abs(plain(rows, rows, NUMPY) - exact).max() > 0.1  # what the shift is for
 
 
+def gamma_of(rows, y, gamma="scale", weight=None):
+    return FloralClassifier(gamma=gamma, n_rounds=2).fit(rows, y, sample_weight=weight).gamma_
+
+
 def test_gamma_is_that_of_svc():
     y = np.arange(20) % 2
-    for gamma in ("scale", "auto", 0.7):
-        assert resolve_gamma(gamma, A) == pytest.approx(SVC(gamma=gamma).fit(A, y)._gamma)
     S = sparse.csr_matrix(np.where(A > 0, A, 0))
-    assert resolve_gamma("scale", S) == pytest.approx(SVC().fit(S, y)._gamma)
+    for gamma, rows in (("scale", A), ("auto", A), (0.7, A), ("scale", S)):
+        assert gamma_of(rows, y, gamma) == pytest.approx(SVC(gamma=gamma).fit(rows, y)._gamma)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 def test_weighted_gamma_is_that_of_repeated_rows(make):
-    times = np.arange(20) % 3 + 1
-    weighted = resolve_gamma("scale", make(A), times.astype(float))
-    assert weighted == pytest.approx(resolve_gamma("scale", np.repeat(A, times, axis=0)))
+    y, times = np.arange(20) % 2, np.arange(20) % 3 + 1
+    repeated = gamma_of(np.repeat(A, times, axis=0), np.repeat(y, times))
+    assert gamma_of(make(A), y, weight=times.astype(float)) == pytest.approx(repeated)
 
 
 def test_constant_rows_do_not_divide_by_zero():
-    assert resolve_gamma("scale", np.ones((4, 2))) == 1.0
+    assert gamma_of(np.ones((4, 2)), [0, 1, 0, 1]) == 1.0
 
 
 def test_a_callable_of_the_wrong_shape_is_named():

@@ -8,16 +8,7 @@ from qpsolvers import solve_qp
 from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.game import (
-    DenseGram,
-    Game,
-    Kernel,
-    LargestLoss,
-    LowRankGram,
-    RandomizedTopK,
-    solve,
-    step_schedule,
-)
+from floral_learn.game import DenseGram, Game, Kernel, LargestLoss, LowRankGram, RandomizedTopK, solve, step_schedule
 from floral_learn.game.pairs import PairedGram, Pairs
 
 X, Y = make_moons(60, noise=0.25, random_state=0)

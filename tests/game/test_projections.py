@@ -24,11 +24,9 @@ def problems(draw, max_n=25):
     z = rng.normal(size=n) * scale
     if draw(st.booleans()):
         z = np.round(z / scale * 2) * scale / 2  # ties
-    y = {
-        "mixed": rng.choice([-1, 1], size=n),
-        "all plus": np.ones(n),
-        "all minus": -np.ones(n),
-    }[draw(st.sampled_from(["mixed", "mixed", "mixed", "all plus", "all minus"]))]
+    y = {"mixed": rng.choice([-1, 1], size=n), "all plus": np.ones(n), "all minus": -np.ones(n)}[
+        draw(st.sampled_from(["mixed", "mixed", "mixed", "all plus", "all minus"]))
+    ]
     cap = {
         "one": np.ones(n),
         "each": rng.uniform(0, 2, size=n),

@@ -2,15 +2,12 @@
 
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 

@@ -1,8 +1,6 @@
 """Ctrl-C or an error at any moment of a fit leaves a text model as it was, whole, or unfitted: weights included."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from sklearn.exceptions import NotFittedError
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tools")]
 
 from interruptions import MOMENTS, Stop, interrupted, moments  # noqa: E402
 from tiny_text import make_reviews, make_roberta  # noqa: E402
@@ -48,8 +45,7 @@ def network_of(model):
 
 
 @pytest.mark.parametrize(
-    ("name", "every"),
-    [("text", 4), ("frozen", 2), *(pytest.param(name, 1, marks=pytest.mark.slow) for name in MODELS)],
+    ("name", "every"), [("text", 4), ("frozen", 2), *(pytest.param(name, 1, marks=pytest.mark.slow) for name in MODELS)]
 )
 def test_an_interrupted_fit_leaves_the_old_model_or_none(name, every, folder):
     make = partial(MODELS[name], folder)

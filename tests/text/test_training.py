@@ -1,14 +1,10 @@
 """Fine-tuning by transformers' Trainer: it learns, rows weigh what they are told to, and nothing else changes."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 from tiny_text import make_reviews, make_roberta

@@ -44,7 +44,9 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # One process: its search for issues starts workers of its own otherwise.
-            learner = CleanLearning(inner, seed=self.random_state, find_label_issues_kwargs={"n_jobs": 1})
+            learner = CleanLearning(
+                inner, seed=self.random_state, verbose=False, find_label_issues_kwargs={"n_jobs": 1}
+            )
             try:
                 self.model_ = learner.fit(X, codes)
             except ValueError:
@@ -56,7 +58,7 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.model_.predict(X)]
 
 
-SAFE_VERSION = 6  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
+SAFE_VERSION = 7  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
 
 
 def _safe(model: str, seed: int, *, version: int = SAFE_VERSION, **given: Any) -> Any:

@@ -39,7 +39,8 @@ def main() -> None:
     if find_spec("typer") is None:
         print(f"floral: the command line needs typer: {install_line('cli')}", file=sys.stderr)
         sys.exit(2)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end that clears temporary files, as Ctrl-C does
+    # an end that clears temporary files, as Ctrl-C does
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         make_app()()
     except KeyboardInterrupt:
@@ -65,9 +66,11 @@ def make_app() -> Any:
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name not in self.commands:
                 return None
-            absent = cmd_name in BENCH_COMMANDS and find_spec("floral_bench") is None
-            line = f"Not installed: {bench_install_line()}" if absent else (COMMANDS | BENCH_COMMANDS)[cmd_name]
-            return TyperCommand(cmd_name, help=line, rich_help_panel="Research" if cmd_name in RESEARCH else None)
+            line = (COMMANDS | BENCH_COMMANDS)[cmd_name]
+            if cmd_name in BENCH_COMMANDS and find_spec("floral_bench") is None:
+                line = f"Not installed: {bench_install_line()}"
+            panel = "Research" if cmd_name in RESEARCH else None
+            return TyperCommand(cmd_name, help=line, rich_help_panel=panel)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] not in self.commands:
@@ -129,7 +132,7 @@ def _load(name: str) -> Any:
         try:
             found[name].load().register(alone)
         except (KeyError, ImportError):  # not installed, or its files are gone
-            line = f"floral {name}: the benchmarks are a package of their own: {bench_install_line()}"
-            print(line, file=sys.stderr)
+            how = f"the benchmarks are a package of their own: {bench_install_line()}"
+            print(f"floral {name}: {how}", file=sys.stderr)
             raise SystemExit(2) from None
     return typer.main.get_command(alone).commands[name]  # type: ignore[attr-defined]

@@ -91,13 +91,15 @@ def audit(
             random_state=seed,
             progress=lambda stage, share: update(share, 1.0, stage),
         )
-    say_notes(note for note in result.notes if note not in result.class_notes)  # these come with the summary
+    # these come with the summary
+    say_notes(note for note in result.notes if note not in result.class_notes)
     shown = table.features
     if table.groups is not None:
         shown = shown.assign(**{str(columns.group): table.groups})
     pictures = None
     if columns.image is not None:
-        pictures = PagePictures([columns.image_folder / name for name in table.features[columns.image]], out)
+        paths = [columns.image_folder / name for name in table.features[columns.image]]
+        pictures = PagePictures(paths, out)
     page: Any = render(result, title=given.name, frame=shown, pictures=pictures)
     issues = result.to_frame().round({"score": 4})
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
@@ -130,7 +132,8 @@ def audit(
         say(f"{decided:,} decisions taken into account")
     if write_cleaned and refused is not None:
         say(f"no cleaned copy is written: {refused}")
-    say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
+    seconds = time.perf_counter() - started
+    say(f"wrote {', '.join(map(str, files))} ({seconds:.1f} s)")
     say(f"open {out / 'page.html'} in a browser")
 
 

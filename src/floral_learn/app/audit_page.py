@@ -66,7 +66,8 @@ def render(
     data = page_data(result, frame=frame, ids=ids, most_rows=most_rows)
     if pictures is not None:
         first = [*result.near_duplicate_pairs.ravel().tolist(), *result.ranking.tolist()]
-        data["pictures"] = pictures.of(_kept(result, most_rows).tolist(), list(dict.fromkeys(first)))
+        rows = _kept(result, most_rows).tolist()
+        data["pictures"] = pictures.of(rows, list(dict.fromkeys(first)))
     return render_page(
         "audit",
         title=title,
@@ -98,8 +99,10 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
     groups = result.group_ranking()
     bits = (result.reasons[kept] @ (1 << np.arange(result.reasons.shape[1]))).tolist()
     key = hashlib.sha256(result.given.tobytes() + result.score.tobytes()).hexdigest()[:16]
-    spread = np.ptp(result.map_position, axis=0)
-    place = (result.map_position - result.map_position.min(axis=0)) / np.where(spread > 0, spread, 1)
+    lowest, spread = result.map_position.min(axis=0), np.ptp(result.map_position, axis=0)
+    place = (result.map_position - lowest) / np.where(spread > 0, spread, 1)
+    given = result.given[kept]
+    support = result.probability[kept, given].astype(float)
     return {
         "key": key,
         "flagged": result.flagged[kept].tolist(),
@@ -108,19 +111,19 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "reasons": list(REASON_TEXTS),
         "rows": result.row_numbers[kept].tolist(),
         "ids": None if ids is None else [ids[row] for row in kept],
-        "given": result.given[kept].tolist(),
+        "given": given.tolist(),
         "suggested": result.suggested[kept].tolist(),
         "score": result.score[kept].tolist(),  # all digits: the page sorts by it as `ranking` does
-        "model": np.round(1 - result.probability[kept, result.given[kept]].astype(float), 3).tolist(),
+        "model": np.round(1 - support, 3).tolist(),
         "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,
-        "neighbours": [[int(j) for j in place_of[row] if j >= 0] for row in result.neighbours[kept]],
+        "neighbours": [near[near >= 0].tolist() for near in place_of[result.neighbours[kept]]],
         "twins": _twins(result, place_of),
         "x": np.round(place[kept, 0], 4).tolist(),
         "y": np.round(place[kept, 1], 4).tolist(),
         "map": result.map_method,
         "columns": columns,
-        "first": [] if shown is None else most_telling(shown.iloc[:, :MOST_COLUMNS], result.given[kept]),
+        "first": [] if shown is None else most_telling(shown.iloc[:, :MOST_COLUMNS], given),
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
@@ -143,9 +146,11 @@ def _kept(result: LabelIssues, most: int) -> np.ndarray:
     """Positions of the rows that the page holds, in their order: decided ones, the most doubtful, neighbours."""
     if len(result) <= most:
         return np.arange(len(result))
-    first = np.unique(np.concatenate([[d.position for d in result.decisions], result.ranking[: most // 2]]).astype(int))
-    near = result.neighbours[result.ranking[: most // 2]].ravel()
-    wanted = np.concatenate([first, result.near_duplicate_pairs.ravel(), near, result.ranking[most // 2 :]])
+    decided = np.array([d.position for d in result.decisions], dtype=int)
+    doubtful, others = np.split(result.ranking, [most // 2])
+    first = np.unique(np.concatenate([decided, doubtful]))
+    near = result.neighbours[doubtful].ravel()
+    wanted = np.concatenate([first, result.near_duplicate_pairs.ravel(), near, others])
     _, place = np.unique(wanted, return_index=True)
     return np.sort(wanted[np.sort(place)[:most]])
 
@@ -206,11 +211,13 @@ class PagePictures:
             made = dict(zip(wanted, pool.map(self._small, wanted), strict=True))
         small = {row: content for row, content in made.items() if content}
         if sum(map(len, small.values())) * 4 / 3 <= MOST_BYTES:
-            where = {row: f"data:image/jpeg;base64,{base64.b64encode(raw).decode()}" for row, raw in small.items()}
+            coded = {row: base64.b64encode(raw).decode() for row, raw in small.items()}
+            where = {row: f"data:image/jpeg;base64,{text}" for row, text in coded.items()}
         else:
             where = {row: f"{FOLDER}/{row}.jpg" for row in small}
             self.files = {self.out / where[row]: raw for row, raw in small.items()}
-        large = [quote(Path(os.path.relpath(self.paths[row], self.out)).as_posix()) for row in rows]
+        originals = [Path(os.path.relpath(self.paths[row], self.out)) for row in rows]
+        large = [quote(path.as_posix()) for path in originals]
         return {"small": [where.get(row) for row in rows], "large": [*large]}
 
     def _small(self, row: int) -> bytes:

@@ -60,20 +60,24 @@ def certify(
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
     say_notes(notes)
     found = clf.held_out_certificate(asked)
-    names = [str(number) for number in table.rows.tolist()] if table.ids is None else table.ids.tolist()
+    rows_or_ids = table.rows if table.ids is None else table.ids
+    names = list(map(str, rows_or_ids.tolist()))
     if seen := int((found.flips < 0).sum()):
         say(f"  {seen:,} predictions are ties: nothing is promised of them")
     frame = pd.DataFrame({"row": table.rows[asked]})
     if table.ids is not None:
         frame["id"] = table.ids[asked]
-    frame["label"], frame["prediction"], frame["survives"] = labels[asked], found.prediction, found.flips
-    frame["turned_by"] = [_named(r, new, names) for r, new in zip(found.rows, found.labels, strict=True)]
+    frame["label"] = labels[asked]
+    frame["prediction"], frame["survives"] = found.prediction, found.flips
+    changes = zip(found.rows, found.labels, strict=True)
+    frame["turned_by"] = [_named(changed, new, names) for changed, new in changes]
     page = certificate_page(found, frame, title=source.name, notes=notes)
     files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
     write_set(files, "floral certify")
     say(headline(found.flips, found.n_labels))
     say("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
-    say(f"wrote {', '.join(path.name for path in files)} in {out} ({time.perf_counter() - started:.1f} s)")
+    seconds = time.perf_counter() - started
+    say(f"wrote {', '.join(path.name for path in files)} in {out} ({seconds:.1f} s)")
 
 
 def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:
@@ -83,8 +87,10 @@ def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:
     known = {str(label): label for label in classes.tolist()}
     possible: dict[Any, list[Any]] = {}
     for text in texts:
-        signs = [at for at, character in enumerate(text) if character == "="]  # labels may hold one, too
-        ways = [(text[:at], text[at + 1 :]) for at in signs if {text[:at], text[at + 1 :]} <= known.keys()]
+        # labels may hold one, too
+        parts = text.split("=")
+        splits = [("=".join(parts[:n]), "=".join(parts[n:])) for n in range(1, len(parts))]
+        ways = [pair for pair in splits if known.keys() >= {*pair}]
         if not ways:
             shown = ", ".join(list(known)[:12])
             raise TableError(f"--flip {text!r} must be LABEL=LABEL with two labels of the table: {shown}")
@@ -99,5 +105,6 @@ def _named(rows: Any, labels: Any, names: list[str], most: int = 20) -> str:
     """The first labels to change, as text for a cell."""
     if rows is None:
         return ""
-    told = [f"{names[row]} -> {label}" for row, label in zip(rows[:most].tolist(), labels[:most], strict=True)]
+    first = zip(rows[:most].tolist(), labels[:most], strict=True)
+    told = [f"{names[row]} -> {label}" for row, label in first]
     return "; ".join(told) + (f"; and {len(rows) - most} more" if len(rows) > most else "")

@@ -57,7 +57,8 @@ def crowd(
     columns = replace(columns, label=label)
     exported, notes = None, list[str]()
     if table_suffix(source) in (".json", ".json.gz"):
-        exported = read_export(str(source), decode(read_content(source), None, str(source))[0], label)
+        text, _ = decode(read_content(source), None, str(source))
+        exported = read_export(str(source), text, label)
         votes = exported.votes
     elif wide:
         votes, notes = read_wide_file(source, task, wide, columns)
@@ -69,7 +70,8 @@ def crowd(
     say(f"{source.name}: {len(votes):,} votes by {people:,} people on {tasks:,} tasks")
     X, known = None, None
     if features is not None:
-        X, more = read_features(features, task, seed, columns, set(votes["worker"]) if wide else set())
+        voters = set(votes["worker"]) if wide else set()
+        X, more = read_features(features, task, seed, columns, voters)
         notes += more
     elif exported is not None:
         X, more = read_export_items(exported, seed, columns)
@@ -95,8 +97,9 @@ def crowd(
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
         say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
-    say(f"expected share of right labels: {100 * sure:.0f} % ({time.perf_counter() - started:.1f} s)")
-    say(f"wrote {', '.join(str(path) for path in files)}")
+    seconds = time.perf_counter() - started
+    say(f"expected share of right labels: {100 * sure:.0f} % ({seconds:.1f} s)")
+    say(f"wrote {', '.join(map(str, files))}")
 
 
 def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
@@ -109,8 +112,8 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
         table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
     except MissingColumn as error:
         raise TableError(f"{error}. Name them by --task, --worker, --label; or --votes, a column per person") from None
-    blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
-    if blank:
+    blank = table.rows[table.ids == ""]
+    if len(blank):
         raise TableError(f"{path}: column {task!r} names no task in {len(blank)} rows (first: row {blank[0]})")
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
@@ -132,7 +135,8 @@ def not_read_as_written(table: Any, column: str, word: str, voted: Any) -> list[
     notes = []
     if lost := sorted(spelled.keys() - set(voted)):
         notes.append(f"left out, since every vote is blank: {word} {_some(lost)}")
-    if merged := [" and ".join(sorted(map(repr, ways))) for ways in spelled.values() if len(ways) > 1]:
+    several = [sorted(map(repr, ways)) for ways in spelled.values() if len(ways) > 1]
+    if merged := [" and ".join(ways) for ways in several]:
         notes.append(f"read as one {word}, though written differently: {_some(merged)}")
     return notes
 
@@ -175,7 +179,8 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
         if lost.any():
             gone = lost.index[lost].map(str).tolist()
             notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
-    long = votes.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    given = votes.astype(object).stack().rename_axis(["task", "worker"])
+    long = given.rename("label").reset_index()
     return long[~long["label"].isna()], notes
 
 
@@ -199,7 +204,8 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
     frame = pd.DataFrame([exported.tasks[name] for name in keep], dtype=object)
     if not len(frame.columns):
         return None, []
-    table = read_table(frame, drop=[name for name in columns.drop if name in frame.columns])
+    dropped = [name for name in columns.drop if name in frame.columns]
+    table = read_table(frame, drop=dropped)
     try:
         values, notes = columns.numbers(table, seed)
     except TableError as error:
@@ -218,7 +224,8 @@ def read_features(
 
     table = columns.read(path, label=None, ids=task)
     values, notes = columns.numbers(table, seed)
-    for name in [str(name) for name in table.features.columns if str(name) in {columns.label, *voters}]:
+    of_votes = {columns.label, *voters}
+    for name in [name for name in map(str, table.features.columns) if name in of_votes]:
         notes.append(
             f"warning: column {name!r} of {path.name} is called like the votes and is read as a feature; "
             f"if it holds {'votes' if name in voters else 'the truth'}, leave it out: --drop {name}"

@@ -50,15 +50,17 @@ def judge(
     check_out_folder(out, source, *FILES)
     with opened_page(port, host, browser, finish, reviewer, source.name) as serve:
         table = columns.read(source, text=[])
-        if unknown := [name for name in (*judges, *columns.text) if name not in table.features.columns]:
+        if unknown := [name for name in (*judges, *columns.text) if name not in table.features]:
             known = ", ".join(map(str, table.features.columns[:12]))
             raise TableError(f"{source} has no column {unknown[0]!r}; its columns are: {known}")
         said = table.features[judges].astype(object)
         said = said.map(lambda cell: None if cell != cell or cell is None else _text(cell))
         said = said.map(lambda cell: None if cell == missing else cell).reset_index(drop=True)
-        classes = sorted({*also, *(cell for cell in said.to_numpy().ravel() if isinstance(cell, str))})
+        given = {cell for cell in said.to_numpy().ravel() if isinstance(cell, str)}
+        classes = sorted(given | set(also))
         if len(classes) < 2:
-            raise TableError(f"{source}: judges give {' and '.join(classes) or 'no label'} only; name others by --also")
+            some = classes[0] if classes else "no label"
+            raise TableError(f"{source}: judges give {some} only; name others by --also")
         asked = None if prompt is None else prompt.read_bytes()
         review = JudgeReview(said, classes=classes, prompt=asked, random_state=seed)
         shown = table.features[list(columns.text)] if columns.text else table.features.drop(columns=judges)

@@ -39,8 +39,10 @@ class TableOptions:
     image_size: int = 224
     embeddings: Path | None = None
     skip_unreadable: bool = False
-    strays: tuple[tuple[str, str], ...] = ()  # files of a folder that are no pictures of a class, and why
-    problems: list[tuple[str, str, str]] = field(default_factory=list)  # file, problem, detail: filled by `read`
+    # files of a folder that are no pictures of a class, and why
+    strays: tuple[tuple[str, str], ...] = ()
+    # file, problem, detail: filled by `read`
+    problems: list[tuple[str, str, str]] = field(default_factory=list)
 
     def find(self, source: Path, labelled: bool = True) -> tuple[Path, TableOptions]:
         """The table behind a folder or .zip of pictures, and the options with which to read it."""
@@ -57,13 +59,15 @@ class TableOptions:
 
         with progress_bar(f"reading {source}") as update:
             update(0, None)  # how far it is, nobody knows
-            table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+            roles = self.roles() | {"skip_blank_labels": self.skip_blank}
+            table = read_table(source, **(roles | other))
         if self.image is not None or self.embeddings is not None:
             from .pictures import read_pictures
 
             return read_pictures(table, self)
-        names = [] if self.group is not None or table.features is None else list(table.features.columns)
-        for name in names:
+        if self.group is not None or table.features is None:
+            return table
+        for name in table.features.columns:
             if str(name).strip().lower().removesuffix("_id") in _SOURCES:
                 table.notes.append(f"{name} is taken for a feature; if it says who gave the label: --group {name}")
         return table

@@ -102,7 +102,9 @@ def remark(row: Any) -> str:
     """What to say about a person: the evidence where somebody is named, nothing about a failing otherwise."""
     said = []
     if row.named:
-        said.append("named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else ""))
+        said.append(f"named: {row.evidence}")
+        if row.most_confused:
+            said.append(f"most often {row.most_confused}")
     if row.agrees_with:
         said.append(f"agrees with {row.agrees_with}")
     return "; ".join(said)
@@ -128,9 +130,8 @@ def _tasks(found: VoteAggregation, most: int) -> list[dict[str, Any]]:
     for row in tasks.itertuples():
         number = place[row.task]
         counts = votes.shares[number]
-        said = ", ".join(
-            f"{votes.classes[c]} {counts[c]:g}" for c in np.argsort(-counts, kind="stable") if counts[c] > 0
-        )
+        by_count = [c for c in np.argsort(-counts, kind="stable") if counts[c] > 0]
+        said = ", ".join(f"{votes.classes[c]} {counts[c]:g}" for c in by_count)
         shown.append(
             {
                 "task": str(row.task),
@@ -166,7 +167,8 @@ def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
 
 def survival(flips: np.ndarray, n_labels: int) -> list[tuple[int, float]]:
     """Numbers of flips worth telling, and the share of predictions that survive so many."""
-    counts = sorted({0, 1, *(int(share * n_labels) for share in (0.01, 0.02, 0.05, 0.1, 0.2))})
+    shares = (0.01, 0.02, 0.05, 0.1, 0.2)
+    counts = sorted({0, 1, *(int(share * n_labels) for share in shares)})
     return [(count, float((flips >= count).mean())) for count in counts]
 
 

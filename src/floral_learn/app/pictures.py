@@ -78,17 +78,20 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
     """
     if source.suffix.lower() == ".zip":
         source = _unpacked(source)
-        if tables := [path for path in _files(source) if path.suffix.lower() in _ENDINGS]:
-            if len(tables) > 1:
-                some = ", ".join(path.name for path in tables[:5])
-                raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
+        tables = [path for path in _files(source) if path.suffix.lower() in _ENDINGS]
+        if len(tables) > 1:
+            some = ", ".join(path.name for path in tables[:5])
+            raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
+        if tables:
             source = tables[0]
     if source.is_dir():
         listed, problems = list_folder(source, labelled)
-        place = user_cache() / "pictures" / hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:12]
+        digest = hashlib.sha256(os.fsencode(source.resolve())).hexdigest()
+        place = user_cache() / "pictures" / digest[:12]
         place.mkdir(parents=True, exist_ok=True)
         stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([[FILE, LABEL], *listed])  # names as they are, not guarded
+        # names as they are, not guarded
+        csv.writer(stream, lineterminator="\n").writerows([[FILE, LABEL], *listed])
         table = write_atomically(place / f"{source.resolve().name}.csv", stream.getvalue())
         read = {"label": LABEL if labelled else None, "image": FILE, "image_folder": source}
         return table, replace(columns, **read, strays=tuple(problems))
@@ -112,7 +115,8 @@ def list_folder(folder: Path, labelled: bool = True) -> tuple[list[list[str]], l
     A folder with nothing but one folder in it stands for that one.
     """
     inside = _seen(folder)
-    if len(inside) == 1 and inside[0].is_dir() and any(path.is_dir() for path in _seen(inside[0])):
+    alone = len(inside) == 1 and inside[0].is_dir()
+    if alone and any(path.is_dir() for path in _seen(inside[0])):
         rows, problems = list_folder(inside[0], labelled)
         name = inside[0].name
         rows = [[f"{name}/{file}", label] for file, label in rows]
@@ -164,7 +168,7 @@ def read_pictures(table: Any, columns: Any) -> Any:
     table, files = _local(table, files, columns)
     with progress_bar("look at the pictures") as update:
         found = look_at_pictures(files, folder=columns.image_folder, progress=lambda done, of, _: update(done, of))
-    bad = {problem.row: problem.detail for problem in found if problem.problem == "unreadable"}
+    bad = {row for row, problem, _, _ in found if problem == "unreadable"}
     for name, why in columns.strays:
         problem = "no picture" if why == "is no picture, by its name" else "left out"
         columns.problems.append((name, problem, why))
@@ -195,8 +199,8 @@ def _local(table: Any, files: list[str], columns: Any) -> tuple[Any, list[str]]:
     if not columns.skip_unreadable:
         raise TableError(f"{said}: nothing is fetched; download them, or leave them out with --skip-unreadable")
     say(f"  left out: {said}")
-    left_out = [(name, "left out", "is not on this machine") for name in files if _REMOTE.match(name)]
-    columns.problems.extend(left_out)
+    remote = [name for name in files if _REMOTE.match(name)]
+    columns.problems.extend((name, "left out", "is not on this machine") for name in remote)
     if away.all():
         raise TableError("no row with a picture is left")
     rows = np.flatnonzero(~away)
@@ -229,7 +233,8 @@ def _tell(problems: list[tuple[str, str, str]], skip: bool, most: int = 20) -> N
         raise TableError(f"{len(useless):,} files cannot be used; --skip-unreadable goes on without them")
     counts = Counter(kind for _, kind, _ in problems if kind not in ("left out", "unreadable"))
     if counts:
-        say(f"  files to look at: {', '.join(f'{kind} {n:,}' for kind, n in sorted(counts.items()))}")
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(counts.items()))
+        say(f"  files to look at: {kinds}")
 
 
 def _some_rows(table: Any, keep: np.ndarray) -> Any:

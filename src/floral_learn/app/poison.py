@@ -14,7 +14,8 @@ from floral_learn.app.options import KINDS, check_out_file, check_same_kind, par
 from floral_learn.app.terminal import one_line, progress_bar, say, say_notes
 from floral_learn.base import TableError
 
-_NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give
+# parameters that --param cannot give
+_NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +71,8 @@ def poison(
     # The list first: where the poisoned copy is, its list is too.
     lines = [(table.rows[i], labels[i], result.y[i], f"{result.scores[i]:.6g}") for i in result.indices]
     listed = csv_bytes(["row", "old_label", "new_label", "score"], lines)
-    write_set({flips: listed, out: table.relabelled(result.indices, result.y[result.indices])}, "floral poison")
+    poisoned = table.relabelled(result.indices, result.y[result.indices])
+    write_set({flips: listed, out: poisoned}, "floral poison")
     say_notes(notes)
     seconds = time.perf_counter() - started
     note = f" ({result.stopped_early})" if result.stopped_early else ""
@@ -84,7 +86,8 @@ def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
 
     if attack not in ATTACKS:
         raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
-    others = _NO_TEXT | {field.name for field in fields(LabelAttack)}  # these have options of their own
+    # these have options of their own
+    others = _NO_TEXT | {field.name for field in fields(LabelAttack)}
     allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in others]
     settings = {}
     for text in params:

@@ -44,7 +44,8 @@ def predict(
     if pictures:
         source, columns = replace(columns, image=encoder.column).find(source, labelled=False)
         # a file from a stranger names no folder to read from or to write to
-        encoder.set_params(folder=str(columns.image_folder or source.parent), cache=True, column=columns.image)
+        folder = str(columns.image_folder or source.parent)
+        encoder.set_params(folder=folder, cache=True, column=columns.image)
     table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
     if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
         encoder.vectors = read_embeddings(columns.embeddings, len(table))
@@ -74,8 +75,9 @@ def predictions(model: Any, features: Any, ids: list[str | None] | None) -> byte
         scores = np.asarray(classifier.decision_function(X)).reshape(len(labels), -1)
         names = ["score"] if scores.shape[1] == 1 else [f"score_{label}" for label in model.classes_]
     named = [[]] * len(labels) if ids is None else [[name] for name in ids]
+    found = zip(named, labels.tolist(), scores, strict=True)
     rows = (
         [number, *name, label, *(f"{value:.6g}" for value in values)]
-        for number, (name, label, values) in enumerate(zip(named, labels.tolist(), scores, strict=True))
+        for number, (name, label, values) in enumerate(found)
     )
     return csv_bytes(["row", *([] if ids is None else ["id"]), "prediction", *names], rows)

@@ -74,7 +74,8 @@ def review(
         table = columns.read(source).check_classes()
         say(f"{len(table):,} rows, {len(table.classes)} classes")
         encoder = table.encoder or columns.encoder()
-        read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
+        roles = columns.roles()
+        read = {name: roles[name] for name in ("text", "ids", "groups", "trusted", "drop")}
         options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
         options |= columns.picture_options()
         page = page_options(key, guidelines, table.classes.tolist())
@@ -97,7 +98,8 @@ def page_options(keys: list[str], guidelines: Path | None, classes: list[Any]) -
         if label in found or key in found.values():
             raise ValueError(f"--key {text!r}: this label or key was given before")
         found[label] = key
-    return {"keys": found, "guidelines": "" if guidelines is None else guidelines.read_text(encoding="utf-8")}
+    words = "" if guidelines is None else guidelines.read_text(encoding="utf-8")
+    return {"keys": found, "guidelines": words}
 
 
 @contextlib.contextmanager
@@ -107,7 +109,8 @@ def opened_page(
     """Yield what serves a session until Ctrl-C, or writes its files at once; what cannot work is said first."""
     if not 0 <= port <= 65535:
         raise ValueError(f"--port {port} must be from 0 to 65535")
-    if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing and not finish:
         raise ImportError(f"the page needs {' and '.join(missing)}: {install_line('cli')}")
     from floral_learn.app.review_page.server import ReviewServer, bind
 

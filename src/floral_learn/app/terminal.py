@@ -97,8 +97,9 @@ def _say_what_is_unfinished(command: str, arguments: dict[str, Any]) -> None:
     """One line for each input that belongs to files of another command of which not all are there."""
     from floral_learn.base.files import unfinished
 
-    paths = [path for name, path in arguments.items() if name != "out" and isinstance(path, Path) and path.is_file()]
-    for line in dict.fromkeys(map(unfinished, paths)):
+    given = [value for name, value in arguments.items() if name != "out"]
+    files = [value for value in given if isinstance(value, Path) and value.is_file()]
+    for line in dict.fromkeys(map(unfinished, files)):
         if line:
             say(f"{command}: note: {line}", err=True)
 
@@ -122,7 +123,8 @@ def message_of(error: BaseException) -> str:
     text = str(error).strip()
     if isinstance(error, OSError | ValueError | TypeError | ImportError | RuntimeError) and text:
         return text
-    return f"unexpected {type(error).__name__}" + (f": {text}" if text else "") + " (FLORAL_DEBUG=1 shows where)"
+    words = f": {text}" if text else ""
+    return f"unexpected {type(error).__name__}{words} (FLORAL_DEBUG=1 shows where)"
 
 
 @contextmanager

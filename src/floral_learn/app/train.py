@@ -52,12 +52,14 @@ def train(
     if budget is not None:
         parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
     say(f"{n:,} rows; {classes_in_words(table.labels)}")
-    model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
+    encoder = table.encoder or columns.encoder(seed)
+    model, checked = fit(table, classifier, encoder, seed, held_out, per_row)
     say_notes([*table.notes, *model.named_steps["columns"].notes_])
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
-    say(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
+    seconds = time.perf_counter() - started
+    say(f"trained {method} on {n:,} rows{bought} in {seconds:.1f} s; {checked}")
     say(f"wrote {out}")
 
 
@@ -78,9 +80,11 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
-    wanted |= {name: value for name, value in (("C", penalty), ("budget", budget)) if value is not None}
+    given = {"C": penalty, "budget": budget}
+    wanted |= {name: value for name, value in given.items() if value is not None}
     parts = {name.rpartition("__")[2] for name in known}
-    return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
+    taken = {name: value for name, value in wanted.items() if name in parts}
+    return set_parts(classifier, **taken)
 
 
 def with_decisions(table: Any, path: Path) -> Any:
@@ -173,10 +177,10 @@ def check(
     if counts.min() < 5 or n_test < max(len(classes), 10):
         return "too few rows per class to check on held-out ones"
     n_train = min(len(labels) - n_test, most_train)
-    train, test = train_test_split(
-        np.arange(len(labels)), train_size=n_train, test_size=n_test, stratify=labels, random_state=seed
-    )
-    classifier.fit(X[train], labels[train], **{name: values[train] for name, values in per_row.items()})
+    rows, sizes = np.arange(len(labels)), {"train_size": n_train, "test_size": n_test}
+    train, test = train_test_split(rows, **sizes, stratify=labels, random_state=seed)
+    of_train = {name: values[train] for name, values in per_row.items()}
+    classifier.fit(X[train], labels[train], **of_train)
     found = classifier.predict(X[test])
     right, as_given = (float((found == some[test]).mean()) for some in (labels, given))
     most = float((given[test] == classes[counts.argmax()]).mean())

@@ -22,14 +22,16 @@ from floral_learn.encoders import TextEncoder, encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.labels.judges import FOLDS
 
-LEAST_ROWS = 4 * FOLDS  # below that, held-out models are trained on too few rows to contradict a label
+# below that, held-out models are trained on too few rows to contradict a label
+LEAST_ROWS = 4 * FOLDS
 
 
 @dataclass(frozen=True)
 class Rows:
     """n rows, ready to be judged."""
 
-    rows: InputRows | None  # as numbers, and as a model of the caller's own gets them; None without rows
+    # as numbers, and as a model of the caller's own gets them; None without rows
+    rows: InputRows | None
     labels: np.ndarray  # (n,)
     row_numbers: np.ndarray  # (n,), the number of each row in its file or array
     index: Any = None  # the frame's index, (n,)
@@ -99,7 +101,8 @@ def _from_frame(
     named = {role: name for role, name in roles.items() if isinstance(name, str)} | {"label": label}
     places = {name: place_of(frame_columns(frame), name, "X") for name in (*named.values(), *text, *drop) if name}
     values = {role: column_at(frame, places[name]).to_list() for role, name in named.items() if name}
-    given = without_columns(frame, *named.values(), *drop)  # for a model of the caller's own: untouched
+    # for a model of the caller's own: untouched
+    given = without_columns(frame, *named.values(), *drop)
     labels = values.pop("label", y)
     copies = [] if label is None else _copies(given, labels)
     features = without_columns(given, *copies)

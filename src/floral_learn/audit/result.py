@@ -208,7 +208,8 @@ class LabelIssues(Shown):
         frame["ratio"] = frame["score"] / overall if overall else 1.0
         if self.authors is not None:
             at = np.minimum(np.searchsorted(self.authors.names, names), len(self.authors.names) - 1)
-            known = self.authors.names[at] == names  # not of sources none of whose labels could be judged
+            # not of sources none of whose labels could be judged
+            known = self.authors.names[at] == names
             for column in ("reliability", "low", "high"):
                 values = getattr(self.authors, column)[at]
                 frame["fit" if column == "reliability" else column] = np.where(known, values, np.nan)
@@ -227,7 +228,8 @@ def overlapping_pairs(probability: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
     top = np.sort(np.argpartition(-probability, 1, axis=1)[:, :2], axis=1)
     two = np.take_along_axis(probability, top, axis=1)
-    close = (2 * two.min(axis=1) >= two.max(axis=1)) & two.any(axis=1)  # rows without any were not judged
+    # rows without any were not judged
+    close = (2 * two.min(axis=1) >= two.max(axis=1)) & two.any(axis=1)
     pairs, rows = np.unique(top[close], axis=0, return_counts=True)
     return [(*pairs[k].tolist(), int(rows[k])) for k in np.argsort(-rows, kind="stable")]
 

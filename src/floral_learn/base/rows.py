@@ -182,7 +182,7 @@ def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
         return error
     who = f"{type(estimator).__name__} cannot be trained on"
     if not is_frame(X):
-        if getattr(X, "ndim", 2) == 2:
+        if getattr(X, "ndim", 2) == 2 or (X.ndim == 1 and X.dtype.kind in "biuf"):
             return error
         return ValueError(
             f"{who} texts or pictures ({reason(error)}); put TextEncoder() or ImageEncoder() of floral_learn.encoders "

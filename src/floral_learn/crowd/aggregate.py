@@ -31,7 +31,8 @@ class VoteAggregation(Shown):
     votes: Votes = field(repr=False)
     solution: Solution = field(repr=False)
     gold: np.ndarray | None = field(default=None, repr=False)
-    like: Any = field(default=None, repr=False, compare=False)  # a frame of the caller's, in whose library tables are
+    # a frame of the caller's, in whose library tables are
+    like: Any = field(default=None, repr=False, compare=False)
 
     def _facts(self) -> dict[str, str]:
         people, named = self.people, int(self.people["named"].sum())
@@ -340,7 +341,8 @@ def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
     n, k = probability.shape
     right = np.empty(n)
-    for part in gen_batches(n, max(1, 4_000_000 // k**2)) if n else ():  # (rows, truth, vote) at a time
+    # (rows, truth, vote) at a time
+    for part in gen_batches(n, max(1, 4_000_000 // k**2)) if n else ():
         joint = probability[part, :, None] * confusion[None]
         right[part] = joint.max(axis=1).sum(axis=1)
     return right - probability.max(axis=1)

@@ -153,7 +153,8 @@ def _most_confused(fit: Fit, votes: Votes) -> list[str]:
     """The most frequent mistake of each person, in words; empty where there was less than one."""
     answers, counts, k = fit.answers, fit.counts.sum(axis=2), len(votes.classes)
     said = (answers.answer % k)[:, None] == np.arange(k)
-    counts = np.where(said == (answers.answer < k)[:, None], 0.0, counts)  # the answer is right there
+    # the answer is right there
+    counts = np.where(said == (answers.answer < k)[:, None], 0.0, counts)
     truth, times = counts.argmax(axis=1), counts.max(axis=1)
     order = np.argsort(-times, kind="stable")
     worst = np.zeros(len(fit.total), dtype=int)
@@ -206,7 +207,8 @@ def agreement(votes: Votes, without: np.ndarray, fit: Fit) -> Agreement:
     best = np.zeros(people, dtype=int)
     best[known] = place[order][first]
     p_value, with_whom = np.ones(people), np.full(people, -1)
-    p_value[known] = np.minimum(p[best[known]] * tries, 1.0)  # as many tries as partners (Bonferroni)
+    # as many tries as partners (Bonferroni)
+    p_value[known] = np.minimum(p[best[known]] * tries, 1.0)
     with_whom[known] = partner[order][first]
     return Agreement(p_value, with_whom, tasks[best], agreed[best], expected[best])
 

@@ -125,11 +125,13 @@ class CrowdClassifier(ClassifierMixin, Estimator):
     def _fit_final(self, X: Any, told: np.ndarray, rng: np.random.Generator) -> Any:
         if len(told) > MOST_ROWS and self.estimator is None:
             told = np.sort(rng.choice(told, MOST_ROWS, replace=False))
-        probability = self.aggregation_.solution.held  # a mistake that all people share is nobody's to unlearn
+        # a mistake that all people share is nobody's to unlearn
+        probability = self.aggregation_.solution.held
         model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
             return model.fit(take_rows(X, told), self.aggregation_.labels[told])
-        row, code = np.nonzero(probability[told] >= ERROR_RATE / len(self.classes_))  # less is not learned from
+        # less is not learned from
+        row, code = np.nonzero(probability[told] >= ERROR_RATE / len(self.classes_))
         weight = probability[told][row, code]
         name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
         return model.fit(take_rows(X, told[row]), self.classes_[code], **{name: weight})

@@ -24,7 +24,8 @@ def encode_items(X: Any, rng: np.random.Generator) -> np.ndarray:
 
     if sp.issparse(X) and X.shape[1] == 1:
         raise ValueError("X is a sparse matrix of one column: give X.toarray()")
-    smallest = 10 * np.finfo(float).eps  # scikit-learn's MaxAbsScaler takes columns below this for empty ones
+    # scikit-learn's MaxAbsScaler takes columns below this for empty ones
+    smallest = 10 * np.finfo(float).eps
     check_scale(X, 1 / smallest if sp.issparse(X) else LARGEST)
     steps = linear_steps(X.shape, sp.issparse(X), int(rng.integers(2**31 - 1)))
     with np.errstate(invalid="ignore"):  # sparse rows of zeros have no variance to explain

@@ -32,7 +32,8 @@ from sklearn.model_selection import KFold
 from floral_learn.crowd.votes import Votes
 
 ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual one
-PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
+# right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
+PRIOR = (4.0, 1.0)
 STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
 FOLDS = KFold().n_splits  # of votes that are hidden, and of tasks: each is held out once
 LEAST = float(np.finfo(float).eps)  # probability, where a logarithm is taken
@@ -123,7 +124,8 @@ class Fit:
     joint: np.ndarray  # (n, K, G) probability of class and kind
     counts: np.ndarray  # (P, K, G) expected votes by truth and kind
     total: np.ndarray  # (A, K, G)
-    coin: np.ndarray  # (A, 2) how often a person's votes are right that name a class, and those that say "not"
+    # (A, 2) how often a person's votes are right that name a class, and those that say "not"
+    coin: np.ndarray
     names: np.ndarray  # (A,) share of the person's votes that name a class
 
     @property
@@ -273,7 +275,8 @@ def leave_one_out(posterior: np.ndarray, fit: Fit, gold: np.ndarray | None, temp
     return found if gold is None else fix_known(found, gold[votes.item])
 
 
-Hidden = list[tuple[Answers, np.ndarray]]  # the rest, and the numbers of the hidden votes that can be checked
+# the rest, and the numbers of the hidden votes that can be checked
+Hidden = list[tuple[Answers, np.ndarray]]
 
 
 def hide_votes(answers: Answers, rng: np.random.Generator, enough: int = 100_000) -> Hidden:
@@ -300,7 +303,8 @@ class Stack:
     weights: np.ndarray  # (R,)
     best: int  # the number of the reading, of those with a weight, that foretells hidden votes best
     temperature: float  # by which the mixture's log-probabilities are scaled
-    opinion: np.ndarray | None  # (n, K) of a classifier, in logarithms; None where features are not listened to
+    # (n, K) of a classifier, in logarithms; None where features are not listened to
+    opinion: np.ndarray | None
 
     @property
     def featured(self) -> bool:

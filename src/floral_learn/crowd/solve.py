@@ -49,9 +49,12 @@ from .readings import (
 )
 
 # Chosen on LabelMe and rte, with and without liars (docs/results/crowd.md):
-MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
-DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
-CAMP = 1 / 3  # share of the votes, of the smaller camp or unexplained, from which nobody can tell who is right
+# share of the tasks on which the votes say nothing at all, since everybody was misled
+MISLED = 0.15
+# probability from which a label is decided, and what is promised: with many classes none is surer
+DECIDED = 1 - MISLED
+# share of the votes, of the smaller camp or unexplained, from which nobody can tell who is right
+CAMP = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,16 @@ class Solution:
 
     votes: Votes
     posterior: np.ndarray  # (n, K)
-    held: np.ndarray  # (n, K) what the votes say, before mistakes that people share were allowed for
+    # (n, K) what the votes say, before mistakes that people share were allowed for
+    held: np.ndarray
     fit: Fit  # everybody's errors, given `held`
     leave_one_out: np.ndarray  # (V, K): posterior of the voted task without this vote
     decided: np.ndarray  # (n,)
-    contested: np.ndarray  # (n,) tasks on which another reading, nearly as good, says something else
+    # (n,) tasks on which another reading, nearly as good, says something else
+    contested: np.ndarray
     mirror: np.ndarray | None  # (n, K) the opposing reading where nobody can tell it from the truth
-    checked: bool  # whether votes show a common truth at all; the labels are those of the majority where not
+    # whether votes show a common truth at all; the labels are those of the majority where not
+    checked: bool
     featured: bool  # whether features were listened to
     agreement: Agreement  # who agrees with whom
 
@@ -149,7 +155,8 @@ class _Crowd:
         right = (self.on_known(each) for each in (turned, found.posterior))
         there, here = (np.log(allow_for_shared_mistakes(each, MISLED, len(turned.T))).sum() for each in right)
         known = float(there - here)
-        settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times
+        # a wrong reading is favoured twenty to one once in twenty times
+        settled = abs(known) > -np.log(ERROR_RATE)
         if (settled and known < 0) or not (settled or self.more_fit(found.posterior, turned)):
             return found, turned, settled
         other = self.with_features(turned) if found.featured else self.stacked(turned)
@@ -305,7 +312,8 @@ def shows_common_truth(votes: Votes, found: Stack) -> bool:
     at = found.hidden
     who, weight = votes.annotator[at], votes.weight[at]
     given = votes.per_annotator[who] + 1
-    habit = (habits(votes)[who, votes.label[at]] * given - weight) / (given - weight)  # the hidden vote left out
+    # the hidden vote left out
+    habit = (habits(votes)[who, votes.label[at]] * given - weight) / (given - weight)
     return beyond_chance(found.log_score - np.log(habit), votes.item[at])
 
 

@@ -152,7 +152,8 @@ def _is_long(votes: Any, columns: tuple[Any, Any, Any]) -> bool:
     lacking = [name for name in columns if name not in given]
     if not lacking:
         return True
-    wide = lacking == [columns[1], columns[2]] and columns[1:] == LONG_COLUMNS[1:]  # with a column of tasks
+    # with a column of tasks
+    wide = lacking == [columns[1], columns[2]] and columns[1:] == LONG_COLUMNS[1:]
     if len(lacking) == 1 or (columns != LONG_COLUMNS and not wide):
         raise ValueError(f"votes have no column {lacking[0]!r}; their columns are {', '.join(map(repr, given[:12]))}")
     if odd := _no_votes(votes, [name for name in given if name != columns[0]]):
@@ -217,7 +218,8 @@ def _warn_of_lost(one: str, several: str, everybody: np.ndarray, voted: np.ndarr
         _warn(f"votes: {are} left out, since all of these votes are blank, such as {lost[0]!r}")
 
 
-Read = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # items (codes), people, votes (V,); names of items (n,)
+# items (codes), people, votes (V,); names of items (n,)
+Read = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _from_long(votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]) -> Read:
@@ -326,7 +328,8 @@ def _encode(label: np.ndarray, classes: Any, negations: bool) -> tuple[np.ndarra
     codes = np.empty(len(label), dtype=np.intp)
     codes[~against] = _encode_classes(plain, known)[1] if plain else []
     not_class = np.array([place[name] for name in denied])
-    codes[against] = 1 - not_class if len(known) == 2 else len(known) + not_class  # of two classes it is the other
+    # of two classes it is the other
+    codes[against] = 1 - not_class if len(known) == 2 else len(known) + not_class
     return known, codes
 
 

@@ -255,7 +255,8 @@ def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.nd
     order = ", ".join(map(str, classes.tolist()[:12]))
     names = list(map(str, getattr(pred_probs, "columns", [])))
     known = list(map(str, classes.tolist()))
-    named = bool(set(names) & set(known))  # else the columns of a frame are numbers that mean nothing
+    # else the columns of a frame are numbers that mean nothing
+    named = bool(set(names) & set(known))
     if named and (extra := [name for name in names if name not in known]):
         raise ValueError(f"pred_probs has a column {extra[0]!r}, and no label in y is {extra[0]!r}: drop that column")
     if shares.shape != (n, len(classes)):

@@ -115,7 +115,8 @@ def by_forest(values: Any, codes: Codes, rng: np.random.Generator, n_jobs: int |
         n_jobs=n_jobs,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a row that every tree saw has no share: it gets equal ones
+        # a row that every tree saw has no share: it gets equal ones
+        warnings.simplefilter("ignore")
         shares = forest.fit(values, codes).oob_decision_function_
     return calibrate(log_or_floor(np.nan_to_num(shares, nan=1 / shares.shape[1])), codes)
 
@@ -162,7 +163,8 @@ def near_rows(rows: Rows, rng: np.random.Generator, most: int = 50) -> Codes:
     few = MANY if n <= 5 * MANY else MANY // 5  # for speed
     among = None if n <= few else rng.choice(n, few, replace=False)
     values = rows.values
-    if values.shape[1] > 64 and not sparse.issparse(values):  # in hundreds of columns nothing is near anything
+    # in hundreds of columns nothing is near anything
+    if values.shape[1] > 64 and not sparse.issparse(values):
         seed = int(rng.integers(2**31))
         values = PCA(min(64, n), svd_solver="randomized", random_state=seed).fit_transform(values)
     return nearest_rows(values, max(1, min(most, n // 10)), among=among).astype(np.int32)

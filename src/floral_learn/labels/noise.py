@@ -21,9 +21,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-PRIOR_ROWS = 10.0  # a class's row of T starts as if so many labels had been seen, one of them wrong; an author, too
-SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
-MANY = 10_000  # rows from which what has few parameters is learned: more change nothing that a user sees
+# a class's row of T starts as if so many labels had been seen, one of them wrong; an author, too
+PRIOR_ROWS = 10.0
+# penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
+SHIFT_RIDGE = 0.1
+# rows from which what has few parameters is learned: more change nothing that a user sees
+MANY = 10_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
     """
     n, m = log_p.shape
     some = _some_rows(n, m)
-    some = some[np.argsort(codes[some], kind="stable")]  # rows of one label lie together, so that they add up fast
+    # rows of one label lie together, so that they add up fast
+    some = some[np.argsort(codes[some], kind="stable")]
     log_p, codes, n = log_p[some], codes[some], len(some)
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     present = codes[first]
@@ -104,7 +108,8 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
         return -value / n, -slope / n
 
     start = np.concatenate([np.zeros(m + 1), np.log(prior / PRIOR_ROWS).ravel()])  # q = p
-    bounds = [(-20.0, 20.0)] * len(start)  # logarithms: of no weight beside data, they keep the sums finite
+    # logarithms: of no weight beside data, they keep the sums finite
+    bounds = [(-20.0, 20.0)] * len(start)
     t = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
     return NoiseModel(float(np.exp(t[0])), t[1 : m + 1], np.exp(parts(t)[0]))
 

@@ -83,7 +83,8 @@ def evenly_scaled_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
 def _centred(X: Any, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a copy of `X` with its columns centred, and their standard deviations."""
     single = X.size > MOST_VALUES
-    if single and X.dtype == np.float64:  # by a power of two, so that float32 holds rows of any scale
+    # by a power of two, so that float32 holds rows of any scale
+    if single and X.dtype == np.float64:
         _, exponent = np.frexp(max(np.fmax.reduce(X, axis=None), -np.fmin.reduce(X, axis=None)))
         X = np.ldexp(X, -exponent)
     X = np.array(X, dtype=np.float32 if single else np.float64, order="C")
@@ -125,7 +126,8 @@ def nearest_others(X: Any, k: int, *, among: np.ndarray | None = None) -> Iterat
     n = X.shape[0]
     some = np.arange(n) if among is None else among
     k = min(k, len(some) - 1)
-    algorithm = "auto" if X.shape[1] < 8 else "brute"  # from eight columns on a tree is slower than all pairs
+    # from eight columns on a tree is slower than all pairs
+    algorithm = "auto" if X.shape[1] < 8 else "brute"
     search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(X[some])
     size = max(1, MOST_VALUES // (k + 1))
     for start in range(0, n, size):

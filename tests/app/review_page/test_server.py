@@ -41,11 +41,7 @@ def test_without_the_secret_there_is_nothing(running):
 
 def test_another_name_for_this_machine_is_refused(running):
     client = running.client
-    for host in (
-        "evil.example",
-        f"evil.example:{client.port}",
-        f"127.0.0.2:{client.port}",
-    ):
+    for host in ("evil.example", f"evil.example:{client.port}", f"127.0.0.2:{client.port}"):
         assert status(client, "GET", "", headers={"Host": host}) == 400, host
     for host in (f"localhost:{client.port}", f"LOCALHOST:{client.port}"):
         assert status(client, "GET", "", headers={"Host": host}) == 200

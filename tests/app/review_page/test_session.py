@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from commands import floral, refused
 
 from floral_learn import LabelReview, load
 from floral_learn.app.review_page import ReviewSession, Turn, outputs
@@ -311,28 +312,15 @@ def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, words, said):
-    typer = pytest.importorskip("typer")
-    from typer.testing import CliRunner
-
-    from floral_learn.app.review import register
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parts.csv").write_bytes(parts[0].read_bytes())
-    app = typer.Typer()
-    register(app)
     options = {"--label": "quality", "--out": "review"}
     words = [*words, "--no-browser", *(w for k, v in options.items() if k not in words for w in (k, v))]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert said in refused("review", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["parts.csv"]
 
 
 def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from floral_learn.app import make_app
     from floral_learn.datasets import sample_table
 
     monkeypatch.chdir(tmp_path)
@@ -340,14 +328,9 @@ def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_pa
     options = {"text": (), "ids": "part", "groups": "worker", "drop": ["gold", "importance"], "text_encoder": "auto"}
     to_copy = {one["about"]: one["command"].split()[1:] for one in outputs.commands(out, table, "quality", options)}
     again = to_copy["Go on with this review later"]
-    app, runner = make_app(), CliRunner()
     for _ in range(2):
-        done = runner.invoke(app, [*again, "--finish"])
-        assert done.exit_code == 0, done.output
-        assert "no answers are stored yet" in done.output
-    done = runner.invoke(app, to_copy["Train another model on the cleaned table"])
-    assert done.exit_code == 0, done.output
-    done = runner.invoke(app, ["review", "parts.csv", "--label", "quality", "--out", "review", "--finish"])
-    assert done.exit_code == 2
+        assert "no answers are stored yet" in floral(*again, "--finish").output
+    floral(*to_copy["Train another model on the cleaned table"])
+    other = floral("review", "parts.csv", "--label", "quality", "--out", "review", "--finish", code=2)
     kept = "--id part --group worker --drop gold --drop importance"
-    assert f"begun with other options ({kept}, now none)" in " ".join(done.output.split())
+    assert f"begun with other options ({kept}, now none)" in " ".join(other.output.split())

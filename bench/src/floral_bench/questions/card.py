@@ -31,14 +31,7 @@ NONE = "none"  # groups that a review was told of
 HEADS = [f"{mark} answers" for mark in MARKS]
 LOST = ((15, np.inf), (5, 15), (2, 5), (-np.inf, 2))  # points that wrong labels took
 SECONDS = (10, 30)  # per answer: a row of familiar columns, a text or picture to be looked at
-NUMBERS = (
-    "accuracy",
-    "given",
-    "clean",
-    "left",
-    "covered",
-    "width",
-)  # columns of the frame that are averaged over splits
+NUMBERS = ("accuracy", "given", "clean", "left", "covered", "width")  # columns that are averaged over splits
 
 
 def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
@@ -109,11 +102,11 @@ def shares(wide: pd.DataFrame) -> list[str]:
 
 def peers_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Everybody who chooses rows, on the cases at 30 % that all of them have."""
-    lines = [[who, len(part), *shares(part)] for who, part in _on_the_same(frame, WHO).items() if len(part)]
+    lines = [[who, len(part), *shares(part)] for who, part in on_the_same(frame, WHO).items() if len(part)]
     return pd.DataFrame(lines, columns=["who chooses the rows", "cases", *HEADS])
 
 
-def _on_the_same(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.DataFrame]:
+def on_the_same(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """A wide frame for each who chooses rows, of the cases at 30 % that all of them have and that cost something."""
     every = {who: wide_frame(frame[(frame["level"] == 30) & (frame["rows"] == ROWS)], who) for who in names}
     every = {who: wide for who, wide in every.items() if len(wide)}
@@ -125,7 +118,7 @@ def kinds_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Who chooses the rows behind one and the same correction, by kind of flips, and wrong labels left, of 1."""
     kinds = [kind for kind, level in KINDS if level == 30]
     lines = []
-    for who, wide in _on_the_same(frame, CORRECTED).items():
+    for who, wide in on_the_same(frame, CORRECTED).items():
         parts = [wide[wide["kind"] == kind] for kind in kinds]
         back = [" / ".join(f"{100 * v:.0f}" for v in recovered(part)) if len(part) else "" for part in parts]
         part = frame[(frame["who"] == who) & (frame["model"] == PLAIN) & (frame["wrong"] == 0)]

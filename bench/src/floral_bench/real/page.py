@@ -45,7 +45,7 @@ def pages(folder: Path) -> dict[str, str]:
     made = f"Made on {note['started'][:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: "
     real = [
         "# Labels that people, crowds and labelling functions got wrong",
-        "\n".join(_sentences(tables)),
+        "\n".join(_sentences(tables, REPORT)),
         HOW,
         "## Which labels are wrong",
         _audit(tables[AUDIT]),
@@ -55,20 +55,21 @@ def pages(folder: Path) -> dict[str, str]:
         _review(tables[REVIEW]),
         "## With nobody to ask",
         _alone(tables[ALONE], USES),
-        f"{made}`{note['command']}`.",
+        f"{made}`{note['command']}`, {_splits(tables, USES)}.",
     ]
     planted = (
         []
         if not (len(tables[AUDIT]) and (tables[AUDIT]["use"] == PLANTED_USE).any())
         else [  # a run of the real sets alone
             "# Planted errors beside real ones",
+            "\n".join(_sentences(tables, PLANTED_USE)),
             "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, "
             "a blob, one class. Real errors are on [their own page](real-errors.md).",
             _planted_audit(tables[AUDIT]),
             f"Lost accuracy of an SVC that is back, in per cent, after {', '.join(map(str, MARKS[:3]))} answers:",
             _planted_review(tables[REVIEW]),
             _alone(tables[ALONE], (PLANTED_USE,)),
-            f"{made}`{note['command']}`.",
+            f"{made}`{note['command']}`, {_splits(tables, (PLANTED_USE,))}.",
         ]
     )
     found = {name: "\n\n".join(parts) + "\n" for name, parts in zip(PAGES, (real, planted), strict=True)}
@@ -82,23 +83,27 @@ def card_text(frame: pd.DataFrame) -> str:
     return "\n\n".join(table for part, table in zip(FILES, shown, strict=True) if len(tables[part]))
 
 
-def _sentences(tables: Tables) -> list[str]:
-    """One for each question of a reader; numbers are those of the sets to report on."""
+def _sentences(tables: Tables, use: str) -> list[str]:
+    """One for each question of a reader, on the sets of one use."""
     audit, answered, over = (
-        _blocks(table, (REPORT,)).get(REPORT, table[:0])
+        _blocks(table, (use,)).get(use, table[:0])
         for table in (tables[AUDIT], gains(tables[REVIEW]), over_plain(tables[ALONE]))
     )
     late = answered.query("answers == @LATE and wrong_answers == 0") if len(answered) else answered
-    right = _blocks(tables[AUDIT], (REPORT,), right=True).get(REPORT, tables[AUDIT][:0])
-    every = tables[AUDIT]
-    mine = every.query("set == 'cifar10n' and who == @OURS and kind != @TRUE") if len(every) else every
+    right = _blocks(tables[AUDIT], (use,), right=True).get(use, tables[AUDIT][:0])
+    every, mine = tables[AUDIT], tables[AUDIT]
+    if len(every) and use == PLANTED_USE:
+        mine = audit.query("who == @OURS").groupby("level", as_index=False)[["estimated", "wrong"]].mean()
+    elif len(every):
+        mine = every.query("set == 'cifar10n' and who == @OURS and kind != @TRUE")
+    where = "With planted errors" if use == PLANTED_USE else "On the three columns of CIFAR-10N"
     shares = ", ".join(f"{row['estimated']:.3f} (true: {row['wrong']:.3f})" for _, row in mine.iterrows())
     foils = ("cleanlab, SVC", "cleanlab, LR", "cleanlab, forest", CONTRADICTED, "kNN vote")
     said = [
         f"The audit ranks wrong labels with an average precision of {_means(audit, 'average precision', OURS, foils)}.",
         f"Its flags have an F1 of {_means(audit, 'F1', OURS, foils)}. Of true labels {_means(right, 'flagged', OURS)} "
         "are flagged.",
-        f"Of the three columns of CIFAR-10N it estimates these shares to be wrong: {shares or 'not measured'}.",
+        f"{where} it estimates these shares of labels to be wrong: {shares or 'not measured'}.",
         f"After {LATE} right answers the review leaves {_means(late, 'left', OURS, CHOOSERS[1:])} of the wrong labels.",
         f"With nobody to ask, {SANITIZED} gains {_means(over, 'over', SANITIZED, (CLEAN_LEARNING,))} of accuracy.",
     ]
@@ -115,6 +120,12 @@ def _means(table: pd.DataFrame, metric: str, first: str, others: tuple[str, ...]
 
 def _marks(marks: tuple[int, ...]) -> str:
     return ", ".join(map(str, marks[:-1])) + f" and {marks[-1]}"
+
+
+def _splits(tables: Tables, uses: tuple[str, ...]) -> str:
+    """How many splits each part has, fewest to most."""
+    found = {part: table[table["use"].isin(uses)]["splits"] for part, table in tables.items() if len(table)}
+    return "splits: " + ", ".join(f"{part} {some.min()} to {some.max()}" for part, some in found.items())
 
 
 def _blocks(table: pd.DataFrame, uses: tuple[str, ...], right: bool = False) -> dict[str, pd.DataFrame]:

@@ -10,48 +10,38 @@ from pathlib import Path
 
 import pandas as pd
 
+from floral_bench.questions.card import on_the_same, shares
 from floral_bench.real.asking import CHOOSERS
 from floral_bench.real.card import by_source, gains, interval, read_tables
 from floral_bench.real.cells import AUDIT, REVIEW
 from floral_bench.real.judging import OURS
 from floral_bench.real.sets import REPORT, TRUE
-from floral_bench.reporting.tables import grid
-from floral_learn.base.files import write_atomically
+from floral_bench.reporting.tables import between_marks, grid
 
 BEGIN, END = "<!-- tables: python -m floral_bench.reporting.readme -->\n", "<!-- end of tables -->"
 US = "**floral-learn**"
 MEASURES = ("average precision", "F1")
+RANDOM_ROWS = "random-corrected"
 SUSPECTS, RANDOM = "top suspects, answers only", "random rows, same correction"
 MARKS, CHOSEN = (20, 50, 100), 50  # answers that are shown; those after which the best foil is named
-KINDS = {
+PLANTED = {
     "far": "labels far from the boundary flipped",
     "blob": "all labels of a region flipped",
     "near": "labels near the boundary flipped",
 }
-Rows = list[dict[str, str]]
 
 
 def render(results: Path) -> str:
     """The tables; a page that has lost what they need is an error."""
     found = read_tables(results / "real")
-    (planted,) = (rows for rows in tables(results / "answers.md") if any(name.startswith("blob") for name in rows[0]))
+    planted = pd.read_csv(results / "answers" / "rows.csv.gz")
     parts = (_audit(_reported(found[AUDIT])), _review(_reported(gains(found[REVIEW]))), _planted(planted))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def write(readme: Path, results: Path) -> None:
     """Put the tables between the marks of the README."""
-    before, rest = readme.read_text("utf-8").split(BEGIN)
-    write_atomically(readme, before + BEGIN + render(results) + END + rest.split(END)[1])
-
-
-def tables(page: Path) -> list[Rows]:
-    """The tables of a page, each a list of rows by column name."""
-    found = []
-    for block in re.findall(r"(?:^\|.*\n)+", page.read_text("utf-8"), re.M):
-        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
-        found.append([dict(zip(lines[0], line, strict=True)) for line in lines[2:]])
-    return found
+    between_marks(readme, BEGIN, END, render(results))
 
 
 def _reported(table: pd.DataFrame) -> pd.DataFrame:
@@ -84,17 +74,15 @@ def _review(table: pd.DataFrame) -> str:
     return grid(["share of the wrong labels left", *(f"{mark} right answers" for mark in MARKS)], lines)
 
 
-def _planted(rows: Rows) -> str:
-    """Shares of lost accuracy that are back, pooled over tables, the median table in brackets."""
-    named = {next(iter(row.values())): row for row in rows}
-    columns = {name.split()[0]: name for name in rows[0]}
+def _planted(rows: pd.DataFrame) -> str:
+    """Shares of lost accuracy that are back, pooled over cases, the median case in brackets."""
     lines = []
-    for kind, words in KINDS.items():
-        (cases,) = re.findall(r"\d+", columns[kind])
-        for who, title in (("LabelReview", f"{words}, {cases} tables"), (RANDOM, f"... {RANDOM}")):
-            pooled, median = named[who][columns[kind]].rstrip(")").split(" (")
-            pairs = zip(pooled.split(" / "), median.split(", "), strict=True)
-            lines.append([title, *(f"{one} ({other}) %" for one, other in pairs)])
+    found = on_the_same(rows, (REVIEW, RANDOM_ROWS))
+    for kind, words in PLANTED.items():
+        for who, wide in found.items():
+            part = wide[wide["kind"] == kind]
+            title = f"{words}, {len(part)} cases" if who == REVIEW else f"... {RANDOM}"
+            lines.append([title, *(re.sub(r" \[.*\]", "", share) + " %" for share in shares(part)[:3])])
     return grid(
         ["errors planted by an attacker: share of lost accuracy back (median)", "10 answers", "20", "50"], lines
     )

@@ -50,7 +50,8 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
                 sent = request.query_params if request.method != "POST" else await request.json()
                 if request.method == "POST" and not isinstance(sent, dict):
                     raise ValueError("no object")
-            except (ValueError, RecursionError):  # nested without end, numbers of thousands of digits
+            except (ValueError, RecursionError):
+                # nested without end, numbers of thousands of digits
                 return JSONResponse({"error": "this is not JSON"}, status_code=400)
             except ClientDisconnect:
                 return JSONResponse({"error": "the message did not come whole"}, status_code=400)
@@ -104,10 +105,9 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
             return Response("There is no such file.", status_code=404)
         content = await run_in_threadpool((folder / name).read_bytes)
         # Saved, never opened: the report holds text from the data and runs under its own rules.
-        disposition = f'attachment; filename="{name}"'
-        return Response(
-            content, headers={"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
-        )
+        headers = {"Content-Type": "application/octet-stream"}
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        return Response(content, headers=headers)
 
     reading = {"about": about, "question": lambda query: session.question(_reviewer(query)), "state": state}
     writing = {"answer": answer, "again": again, "undo": undo, "finish": lambda sent: session.finish()}

@@ -18,7 +18,8 @@ from floral_learn.base.files import MOST_BYTES
 from .frames import MOST_CELLS
 from .source import Source
 
-MOST_ROWS = 2**20  # of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
+# of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
+MOST_ROWS = 2**20
 
 
 # What only Prodigy puts beside a task, and its three answers.
@@ -59,8 +60,8 @@ def read_workbook(name: str, raw: bytes) -> Source:
             raise
         except Exception as error:
             raise TableError(f"{name} cannot be copied with other labels ({reason(error)})") from None
-        for number, value, old in zip(numbers, values, (row[place] for row in rows), strict=True):
-            if value != old or type(value) is not type(old):
+        for number, value, row in zip(numbers, values, rows, strict=True):
+            if value != row[place] or type(value) is not type(row[place]):
                 cell = whole[sheet.title].cell(row=number, column=place + 1)
                 cell.value = value
                 if isinstance(value, str):
@@ -83,7 +84,8 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
     for number, line in enumerate(lines, 1):
         if number > MOST_ROWS:
             raise TableError(f"{name} has rows below {MOST_ROWS:,}, where Excel's sheets end")
-        width = max((place for place, value in enumerate(line, 1) if value is not None), default=0)
+        filled = [place for place, value in enumerate(line, 1) if value is not None]
+        width = max(filled, default=0)
         if not header:
             header = ["" if value is None else str(value).strip() for value in line[:width]]
         elif width > len(header):
@@ -100,7 +102,8 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
 
 def _frame(names: list[str], columns: Iterable[Any]) -> pd.DataFrame:
     """Columns of Python values as they are; names may repeat."""
-    frame = pd.DataFrame({place: pd.Series(cells, dtype=object) for place, cells in enumerate(columns)})
+    series = [pd.Series(cells, dtype=object) for cells in columns]
+    frame = pd.DataFrame(dict(enumerate(series)))
     frame.columns = pd.Index(names, dtype=object)
     return frame
 
@@ -121,14 +124,16 @@ def read_json_lines(name: str, text: str) -> Source:
         lines.append(line)
         rows.append(row)
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    if len(columns) * len(rows) > 100 * len(text):  # else a small file of other names on every line fills the memory
+    # else a small file of other names on every line fills the memory
+    if len(columns) * len(rows) > 100 * len(text):
         raise TableError(f"{name} has {len(columns):,} different names in its objects, too many for columns")
     of_prodigy = bool(rows) and all(_PRODIGY & row.keys() and row.get("answer") in _ANSWERS for row in rows)
     cells = {column: _cells(rows, column, of_prodigy) for column in columns}
 
     def write(place: int, values: list[Any]) -> bytes:
         column, out = columns[place], list(lines)
-        for number, (row, value, old) in enumerate(zip(rows, values, cells[columns[place]], strict=True)):
+        changes = zip(rows, values, cells[column], strict=True)
+        for number, (row, value, old) in enumerate(changes):
             if value != old or type(value) is not type(old):
                 made = [value] if isinstance(row.get(column), list) else value
                 out[number] = json.dumps(row | {column: made}, ensure_ascii=False)

@@ -83,7 +83,8 @@ class Source:
 
     def cells(self, position: int, rows: Any = None) -> list[Any]:
         """The cells of a column, or of some rows of it: text, Python values, None where missing."""
-        if self.typed_text is not None:  # a table of pyarrow, whose columns take longer to wrap than to read
+        # a table of pyarrow, whose columns take longer to wrap than to read
+        if self.typed_text is not None:
             column = self.frame.column(position)
             return (column if rows is None else column.take(rows)).to_pylist()
         return self._read(position, lambda column: (column if rows is None else column[rows]).to_list())
@@ -133,14 +134,16 @@ def picture_names(cells: list[Any]) -> list[str] | None:
     """Names of pictures that lie inside a table, {"bytes": ..., "path": ...} as Hugging Face writes them; else None."""
     given = [cell for cell in cells if cell is not None]
     wanted = {"bytes", "path"}
-    if not given or not all(isinstance(cell, dict) and cell.keys() >= wanted for cell in given):
+    fits = [isinstance(cell, dict) and cell.keys() >= wanted for cell in given]
+    if not given or not all(fits):
         return None
     names = []
     for row, cell in enumerate(cells):
         path = str((cell or {}).get("path") or "")
         if path and cell.get("bytes") is None:  # the picture lies elsewhere
             names.append(path)
-        else:  # the row makes it unique; what else a name may do on a disk or in a page is left out of it
+        else:
+            # the row makes it unique; what else a name may do on a disk or in a page is left out of it
             names.append(f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', PurePath(path).name)[-60:]}")
     return names
 
@@ -156,7 +159,8 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     from . import frames  # this and others make a Source; they are imported where they are needed
 
     if not isinstance(source, str | os.PathLike):
-        a_dataset = type(source).__module__.split(".")[0] == "datasets"  # nothing is imported to find out
+        # nothing is imported to find out
+        a_dataset = type(source).__module__.split(".")[0] == "datasets"
         return frames.dataset_source(source) if a_dataset else frames.from_frame(source)
     from . import delimited, label_studio, row_files
 
@@ -169,14 +173,17 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     if kind not in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json"):
         raise TableError(f"{path}: cannot read {suffix or 'a file without extension'}; use {KINDS}")
     raw = read_content(path)
-    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
-        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
+    if foreign := [what for mark, what in _FOREIGN.items() if raw.startswith(mark)]:
+        like = f"it looks like {foreign[0]} file under another name"
+        raise TableError(f"{name} is not text: {like}; use {KINDS}")
     if kind in (".csv", ".tsv", ".txt"):
         opened = delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
-    elif kind == ".json":
-        opened = label_studio.read_label_studio(name, delimited.decode(raw, encoding, name)[0], label)
     else:
-        opened = row_files.read_json_lines(name, delimited.decode(raw, encoding, name)[0])
+        text, _ = delimited.decode(raw, encoding, name)
+        if kind == ".json":
+            opened = label_studio.read_label_studio(name, text, label)
+        else:
+            opened = row_files.read_json_lines(name, text)
     opened.packed = kind != suffix
     return opened
 
@@ -224,7 +231,8 @@ def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray
     blank = np.array([text == "" for text in texts])
     if numeric and numeric != kept:
         shares = np.bincount(codes, minlength=len(texts))
-        few = 2 * shares[[text in numeric for text in texts]].sum() < shares[~blank].sum()
+        numbers = [text in numeric for text in texts]
+        few = 2 * shares[numbers].sum() < shares[~blank].sum()
         odd = [text in (numeric if few else kept - numeric) for text in texts]
         row = int(np.argmax(np.array(odd)[codes]))
         raise TableError(f"{where} mixes numbers and text (row {row} is {short(texts[codes[row]])})")
@@ -261,10 +269,11 @@ def _refuse_several(labels: set[str], where: str) -> None:
             several = {label: parts for label, parts in several.items() if not all(map(str.isdigit, parts))}
         parts = [part for found in several.values() for part in set(found)]
         known = labels | {part for part in parts if parts.count(part) > 1}
-        if whole := sorted(label for label, found in several.items() if known.issuperset(found)):
+        whole = [label for label, found in several.items() if known.issuperset(found)]
+        if whole:
             raise TableError(
-                f"{where} holds several labels at once, such as {short(whole[0])}; one label per row is supported. If "
-                f"this is one class, write it without {sign!r}"
+                f"{where} holds several labels at once, such as {short(min(whole))}; one label per row is supported. "
+                f"If this is one class, write it without {sign!r}"
             )
 
 
