@@ -121,7 +121,8 @@ class _Search:
 
     def __init__(self, problem: Problem, games: PlayedGames, steps: int) -> None:
         self.problem, self.games, self.steps, self.done = problem, games, steps, 0
-        self.harm = np.zeros(len(problem.y))  # sums over the flip sets played that flip a row: losses and how many
+        # sums over the flip sets played that flip a row: losses and how many
+        self.harm = np.zeros(len(problem.y))
         self.tries = np.zeros(len(problem.y))
 
     def tick(self) -> None:

@@ -31,7 +31,8 @@ LONG = 40  # mean characters from which it is prose too
 _UNNAMED = re.compile(r"(Unnamed: [0-9]+|__index_level_[0-9]+__)?")
 _IDENTIFIERS = {"id", "index", "idx", "row", "rowid", "row number", "number", "no", "nr", "#", "uid", "key"}
 TEXT_WEIGHT = 2.0  # norm of a text's numbers: it counts as much as four standardised numbers
-FARTHEST = LARGEST_SINGLE ** (1 / 3)  # standard deviations; cubes of a wild new value stay finite in every kernel
+# standard deviations; cubes of a wild new value stay finite in every kernel
+FARTHEST = LARGEST_SINGLE ** (1 / 3)
 DATE_FORMATS = (
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -245,7 +246,8 @@ class TableEncoder(TransformerMixin, Estimator):
 
     def _notes(self, missing: int) -> list[str]:
         """What became of the columns, a note per role and per text."""
-        fitted = {self.feature_names_in_[places[0]]: part for part, places in self.parts_}  # by its first column
+        # by its first column
+        fitted = {self.feature_names_in_[places[0]]: part for part, places in self.parts_}
         numbers, categories, dates, texts = (_of(self.columns_, r) for r in ("number", "category", "date", "text"))
         notes = []
         if numbers:
@@ -313,7 +315,8 @@ class CategoryColumns(TransformerMixin, BaseEstimator):
         self.mean_ = made.mean(axis=0)
         widths = [len(values) for values in self.values_]
         starts = np.cumsum([0, *widths[:-1]])
-        spread = np.add.reduceat(((made - self.mean_) ** 2).mean(axis=0), starts)  # of a column's indicators together
+        # of a column's indicators together
+        spread = np.add.reduceat(((made - self.mean_) ** 2).mean(axis=0), starts)
         self.scale_ = np.repeat(np.where(spread > 0, np.sqrt(spread), 1.0), widths)
         return self
 
@@ -389,7 +392,8 @@ class WordVectors(TransformerMixin, BaseEstimator):
             rank = min(self.components, table.shape[1] - 1, table.shape[0] - 1)
             self.vectors_ = TruncatedSVD(rank, random_state=self.random_state) if rank >= 1 else None
             if self.vectors_ is not None:
-                with np.errstate(invalid="ignore", divide="ignore"):  # the share of a variance that may be none
+                # the share of a variance that may be none
+                with np.errstate(invalid="ignore", divide="ignore"):
                     self.vectors_.fit(table)
                 return self
         if hasattr(self, "vectors_"):  # one word, or one text

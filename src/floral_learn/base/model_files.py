@@ -127,7 +127,8 @@ def read_schema(raw: bytes, max_bytes: int) -> dict[str, Any]:
             raise ModelFileError(f"it is damaged: {damaged[:80]} does not have its checksum")
         schema = json.loads(archive.read("schema.json"))
         protocol = schema.get("protocol") if isinstance(schema, dict) else None
-        if not isinstance(protocol, int) or protocol < 2:  # what skops reads of older ones is less strict
+        # what skops reads of older ones is less strict
+        if not isinstance(protocol, int) or protocol < 2:
             raise ModelFileError("its schema is not one that floral-learn writes")
         _below(_named_bytes(schema, sizes), max_bytes, "bytes in the arrays that its objects name", max_bytes)
     return schema

@@ -209,7 +209,8 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, np.ndar
     gain = predictions.a[j][:, row] * (before - after)
     room = predictions.room[j, d]
     against = -np.sort(np.minimum(gain, 0.0), axis=1)[:, : predictions.flips].sum(axis=1)
-    scale = room + against  # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1
+    # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1
+    scale = room + against
     P, B = len(row), len(j)
     passes = np.hstack([np.minimum(gain / scale[:, None], 1.0), -np.eye(B)])
     helps = np.hstack([np.clip(gain / room[:, None], 0.0, 1.0), -np.eye(B)])

@@ -356,7 +356,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         X, weights, n_counted = self._asked(X), self._label_weights(), 0
         if truth is not None and truth.shape != (X.shape[0],):
             raise ValueError(f"X has {X.shape[0]} rows, y has shape {truth.shape}; one label per row is needed")
-        parts, most = [], int(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
+        # a(x), gains, and a copy of them
+        parts, most = [], int(self.max_memory) // (24 * len(self._kept))
         for block in self._blocks(X):
             a, slack = weights.block(X[block])
             winner, survived, _ = survived_flips(a, slack, self._attacker)
@@ -436,7 +437,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
 
     def _blocks(self, X: Any) -> Any:
         """Slices of the rows asked, so that a few (rows, labels or classes) matrices fit in the working memory."""
-        numbers = int(2**14 * get_config()["working_memory"])  # eight such matrices of 8-byte numbers at a time
+        # eight such matrices of 8-byte numbers at a time
+        numbers = int(2**14 * get_config()["working_memory"])
         return gen_batches(X.shape[0], max(1, numbers // max(len(self._kept), len(self.classes_))))
 
 

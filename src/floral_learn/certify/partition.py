@@ -150,7 +150,8 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         self.partition_ = np.empty(len(X), dtype=np.intp)
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
-        if weight is not None:  # a row without weight is no evidence, but a part may consist of such rows
+        # a row without weight is no evidence, but a part may consist of such rows
+        if weight is not None:
             parts = [rows[weight[rows] > 0] if weight[rows].any() else rows for rows in parts]
         possible = _possible_changes(base, self.classes_)
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(

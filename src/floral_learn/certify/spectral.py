@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from floral_learn.base.estimator import Estimator, whole_fit
 
-NEIGHBOUR = 7  # whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
+# whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
+NEIGHBOUR = 7
 
 
 class SpectralFeatures(TransformerMixin, Estimator):

@@ -26,7 +26,8 @@ from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, embed
 
 METHODS = ("minilm", "tfidf", "both")
-_PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
+# C of the models that compare: the best is above with clean labels, below with noisy
+_PENALTIES = (0.001, 0.01, 0.1)
 
 
 class TextEncoder(FrozenEncoder):

@@ -40,11 +40,14 @@ from floral_learn.game.model import FittedModel, TrainingRecord
 from floral_learn.game.pairs import PairedGram, Pairs, vote
 
 Rows = np.ndarray | slice
-BOLD = 1.5  # times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
+# times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
+BOLD = 1.5
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
-SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
-FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
+# KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
+SVM_OFF = 1e-2
+# rows farther from the origin than this many times their spread are centred: distances need the digits
+FAR = 100.0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from floral_learn.game.gram import Gram
 Callback = Callable[["GameState"], Any]
 # A game is looked at after these rounds to see whether it has settled: 24, 32, 48, 64, 96, 128, 192, ...
 LOOKS = frozenset(first << i for first in (24, 32) for i in range(32))
-EARLY, SURER = 64, 3.0  # before that round it must be so many times as still (docs/results/looked-at.md)
+# before that round it must be so many times as still (docs/results/looked-at.md)
+EARLY, SURER = 64, 3.0
 
 
 @dataclass(frozen=True)
@@ -249,8 +250,10 @@ class Play:
         zeros = 0.0 * self.given
         dual = zeros if start is None else backend.columns(start, float64)
         self.state = GameState(dual, self.given, zeros[0], zeros, backend.cast(0 * self.labels, backend.int64))
-        self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
-        self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
+        # sums of signed duals as they stood where an average may begin
+        self.sums: dict[int, Array] = {0: zeros}
+        # averaged decision values at the last look, and its round
+        self.seen: tuple[Array, int] = None, 0
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
         # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is what counts.
         numbers = len(labels) * columns

@@ -19,10 +19,10 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
 EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
-DENSE_ROWS = 3000  # up to here it is the choice where a small factor does not do; up to twice as many if none does
-MAX_BYTES = (
-    4e9  # a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
-)
+# up to here it is the choice where a small factor does not do; up to twice as many if none does
+DENSE_ROWS = 3000
+# a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
+MAX_BYTES = 4e9
 
 
 def format_bytes(count: float) -> str:

@@ -25,15 +25,19 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, as_host
 from floral_learn.game.gram import DENSE_ROWS, MAX_BYTES, Gram, check_memory, format_bytes
 from floral_learn.game.kernels import Kernel
 
-SAMPLE = 4000  # rows of the probe: half trains, half is predicted, so that two answers of a thousand can be told
-CENTRES = 16  # classes of its task: enough that small details matter, few enough for a hundred rows of each
+# rows of the probe: half trains, half is predicted, so that two answers of a thousand can be told
+SAMPLE = 4000
+# classes of its task: enough that small details matter, few enough for a hundred rows of each
+CENTRES = 16
 # Its ridge, relative to the largest eigenvalue of the centred sample Gram: a game of T rounds with the automatic step
 # cannot follow directions much below 1 / T of that eigenvalue.
 RIDGE = 1e-3
-LEAST_GAIN = 0.05  # over always answering with the most frequent class: below that, answers that stay are guesses
+# over always answering with the most frequent class: below that, answers that stay are guesses
+LEAST_GAIN = 0.05
 TOL = 2e-3  # share of the answers that a block of columns may change once the rank is enough
 ERROR_TOL = 5e-3  # relative error of a product at which no more rank is needed: that of 16-bit rankings
-AUTO_RANK = 512  # the search ends here: a pass over F then costs as much as over a dense matrix of 1,024 columns
+# the search ends here: a pass over F then costs as much as over a dense matrix of 1,024 columns
+AUTO_RANK = 512
 
 
 class LowRankGram(Gram):
@@ -99,10 +103,12 @@ class LowRankGram(Gram):
         rank = min(rank, self.n)
         left = self._begin(X, rank)  # the diagonal of K - F F'
         trace, floor = float(left.sum()), float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
-        self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))  # F at the landmarks, and F'F
+        # F at the landmarks, and F'F
+        self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))
         self.landmarks = np.zeros(0, np.int64)
         empty_draws = 0
-        while self.rank < rank and empty_draws < 20:  # 20 such draws in a row: what is left is next to nothing
+        # 20 such draws in a row: what is left is next to nothing
+        while self.rank < rank and empty_draws < 20:
             if float(left.max()) <= floor:
                 self.error = 0.0
                 break
@@ -304,7 +310,8 @@ def _accept(
         lower[:, len(kept)] = column
         left -= column**2
         kept.append(j)
-    if not kept:  # rounding left nothing of the first point: take it alone, it is above the floor on the diagonal
+    # rounding left nothing of the first point: take it alone, it is above the floor on the diagonal
+    if not kept:
         kept = [int(np.argmax(before))]
         lower[kept[0], 0] = np.sqrt(max(before[kept[0]], floor))
     chosen = np.array(kept)
@@ -334,7 +341,8 @@ def low_rank_gram(
         return made_by(X, kernel, int(gram), 0.0, rng, dtype, backend), True
     # The factor and, while it is built, some blocks of 64 kernel columns.
     most = min(AUTO_RANK, n, max(1, int(MAX_BYTES // column) - 192))
-    if gram == "auto" and n <= DENSE_ROWS:  # there a product with F of this rank takes as long as a dense one
+    # there a product with F of this rank takes as long as a dense one
+    if gram == "auto" and n <= DENSE_ROWS:
         most = min(most, n // 8)
     rows = rng.permutation(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False, shuffle=True)
     probe = Probe(rows, *nearest_centres(as_host(X[rows]), rng))
@@ -357,7 +365,8 @@ class Probe:
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, n_classes: int) -> None:
         self.rows = rows
-        self.factor = np.zeros((len(rows), 64), order="F")  # F at the sample, with room for more columns
+        # F at the sample, with room for more columns
+        self.factor = np.zeros((len(rows), 64), order="F")
         self.square = np.zeros((64, 64))  # F'F over the rows that train
         self.rank = 0
         self.train = len(rows) // 2

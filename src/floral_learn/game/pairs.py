@@ -95,7 +95,8 @@ class _ClassBlock:
     """The rows of F of one class, and where this class stands in the columns of its pairs."""
 
     turned: Array  # F' of these rows, (rank, n_c)
-    factor: Array  # (n_c, rank): a view of `turned`, which a cache then holds once, or a copy where columns are many
+    # (n_c, rank): a view of `turned`, which a cache then holds once, or a copy where columns are many
+    factor: Array
     pairs: np.ndarray  # (M - 1,), the pairs that the class is in
     places: np.ndarray  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
 
@@ -251,7 +252,8 @@ class PairedGram(Gram):
         # What the kernel makes of the labels, squared, is a second direction: labels may be blind to the steepest one.
         seen = backend.numpy(self.matmat(backend.columns(root**2 * signs, backend.float64)))
         vector = centred(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
-        band = np.zeros((len(self.pairs.classes), steps, steps))  # what the kernel is in the space of these vectors
+        # what the kernel is in the space of these vectors
+        band = np.zeros((len(self.pairs.classes), steps, steps))
         before, size = np.zeros_like(vector), np.linalg.norm(vector, axis=0)
         vector = vector / np.maximum(size, 1e-300)
         for i in range(steps):
@@ -259,7 +261,8 @@ class PairedGram(Gram):
             band[:, i, i] = (vector * found).sum(axis=0)
             found -= band[:, i, i] * vector
             size = np.linalg.norm(found, axis=0)
-            size[size <= 1e-6 * band[:, 0, 0]] = 0.0  # all there is has been seen: what is left is rounding
+            # all there is has been seen: what is left is rounding
+            size[size <= 1e-6 * band[:, 0, 0]] = 0.0
             if i + 1 < steps:
                 band[:, i, i + 1] = band[:, i + 1, i] = size
             before, vector = vector, found / np.where(size > 0, size, np.inf)

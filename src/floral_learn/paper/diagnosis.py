@@ -122,10 +122,13 @@ class Diagnosis(Shown):
     kappa_prime_y: float  # largest over all labels
     gap: float  # delta'
     equilibrium: Equilibrium
-    proposition_left: float  # 2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1
-    proposition_best: tuple[float, float] | None  # (eta, smallest left side over step sizes), None if none is below 1
+    # 2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1
+    proposition_left: float
+    # (eta, smallest left side over step sizes), None if none is below 1
+    proposition_best: tuple[float, float] | None
     premises: list[Premise]
-    distances: np.ndarray | None  # (rounds,), ||lam_t - lh||_inf; None where the game cannot be replayed
+    # (rounds,), ||lam_t - lh||_inf; None where the game cannot be replayed
+    distances: np.ndarray | None
     flips_differ: np.ndarray | None  # (rounds,), how many labels differ from the equilibrium's
 
     def __str__(self) -> str:

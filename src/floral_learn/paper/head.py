@@ -59,7 +59,8 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
     """
     with _ONE_READER:
         if isinstance(module, MLP):
-            module = copy.deepcopy(module).double()  # small: a row has the same features alone and in any batch
+            # small: a row has the same features alone and in any batch
+            module = copy.deepcopy(module).double()
         device, dtype = place_of(module)
         parts = find_layers(module, layer)
         caught: list[Any] = []

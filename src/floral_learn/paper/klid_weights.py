@@ -26,7 +26,8 @@ from floral_learn.sanitizers.inputs import sanitizer_input
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
-_ROUNDING = float(np.finfo(float).eps)  # logs of duplicates' distances, and dimensions of equal ones, stay finite
+# logs of duplicates' distances, and dimensions of equal ones, stay finite
+_ROUNDING = float(np.finfo(float).eps)
 _Samples = tuple[np.ndarray, np.ndarray]
 
 

@@ -99,7 +99,8 @@ def load_network(
     transformers = require_transformers()
     place = chosen_device(device)
     source = resolve_encoder(model)
-    load_part(transformers.AutoConfig, source)  # first: what it says of a folder that holds no model is clear
+    # first: what it says of a folder that holds no model is clear
+    load_part(transformers.AutoConfig, source)
     tokenizer = load_part(transformers.AutoTokenizer, source)
     loader = transformers.AutoModelForSequenceClassification
     if n_classes is None:
@@ -139,6 +140,7 @@ def readable_length(network: Any) -> float:
     for module in network.modules():
         table: Any = getattr(module, "position_embeddings", None)
         first = getattr(table, "padding_idx", None)
-        if first is not None:  # RoBERTa and models like it count places from after the padding token's number
+        # RoBERTa and models like it count places from after the padding token's number
+        if first is not None:
             return int(table.num_embeddings) - first - 1
     return getattr(network.config, "max_position_embeddings", math.inf)

@@ -42,7 +42,8 @@ def fine_tune(
         arguments = TrainingArguments(
             output_dir=folder,
             seed=seed,
-            optim="adamw_torch",  # offsets and layer norms are not decayed; gradients are cut to a norm of 1
+            # offsets and layer norms are not decayed; gradients are cut to a norm of 1
+            optim="adamw_torch",
             bf16=place.type == "cuda",
             use_cpu=place.type == "cpu",
             save_strategy="no",
