@@ -152,7 +152,8 @@ class TableEncoder(TransformerMixin, Estimator):
         self.columns_ = roles
         self.feature_names_in_ = np.array(used, dtype=object)
         self.n_features_in_ = len(used)
-        self.notes_ = self._notes(sum(int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")))
+        missing = [int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")]
+        self.notes_ = self._notes(sum(missing))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -450,7 +451,8 @@ def _identifies(name: str, values: np.ndarray, n: int) -> bool:
     """Row numbers and keys: a column without a name, or named so, of whole numbers that are all different."""
     plain = name.strip().lower()
     named = bool(_UNNAMED.fullmatch(name.strip())) or plain in _IDENTIFIERS or plain.endswith("_id")
-    return named and len(values) == n and len(np.unique(values)) == n and bool((values == np.floor(values)).all())
+    distinct = len(values) == n and len(np.unique(values)) == n
+    return named and distinct and bool((values == np.floor(values)).all())
 
 
 def _numbers(name: str, column: np.ndarray) -> np.ndarray:
@@ -524,7 +526,8 @@ def _circles(days: np.ndarray) -> dict[str, np.ndarray]:
 
 def _texts(X: Any, missing: str = "(missing)") -> np.ndarray:
     """The cells (n, d) of d columns as texts."""
-    return np.array([[missing if t is None else t for t in as_texts(column)] for column in X], dtype=object).T
+    columns = [[missing if text is None else text for text in as_texts(column)] for column in X]
+    return np.array(columns, dtype=object).T
 
 
 def _finite(X: Any, scale: Any = 1.0) -> np.ndarray:

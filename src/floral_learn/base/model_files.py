@@ -336,7 +336,8 @@ def _check_one_hot(part: Any) -> None:
     """A category becomes the number of a column: there must be as many columns as categories."""
     own = vars(part)
     groups = own.get("categories_", [])
-    _require(isinstance(groups, list) and all(isinstance(g, np.ndarray) and g.ndim == 1 for g in groups), part, "them")
+    arrays = isinstance(groups, list) and all(isinstance(g, np.ndarray) and g.ndim == 1 for g in groups)
+    _require(arrays, part, "them")
     if "_n_features_outs" not in own:
         return
     nothing = [None] * len(groups)

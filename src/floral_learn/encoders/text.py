@@ -126,7 +126,8 @@ class TextEncoder(FrozenEncoder):
         """What became of the texts, for people."""
         ways = {"minilm": "MiniLM", "tfidf": "words (tf-idf)", "both": "MiniLM and words (tf-idf)"}
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
-        return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
+        compared = f"; log loss on held-out labels: {losses}" if losses else ""
+        return [f"texts: by {ways[self.method_]}{compared}"]
 
     def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5, sample: int = 1000) -> None:
         """Take the way whose held-out probabilities fit the labels best, on a sample (half a minute on one core)."""

@@ -110,8 +110,9 @@ def load_network(
         network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
         _renew_last_layer(network)
     _ensure_padding(network, tokenizer, source)
+    most_tokens = min(max_length, readable_length(network))
     # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
-    return TextNetwork(network.float().to(place), tokenizer, place, min(max_length, readable_length(network)))
+    return TextNetwork(network.float().to(place), tokenizer, place, most_tokens)
 
 
 def _renew_last_layer(network: Any) -> None:
