@@ -121,7 +121,8 @@ class _Search:
 
     def __init__(self, problem: Problem, games: PlayedGames, steps: int) -> None:
         self.problem, self.games, self.steps, self.done = problem, games, steps, 0
-        self.harm = np.zeros(len(problem.y))  # sums over the flip sets played that flip a row: losses and how many
+        # sums over the flip sets played that flip a row: losses and how many
+        self.harm = np.zeros(len(problem.y))
         self.tries = np.zeros(len(problem.y))
 
     def tick(self) -> None:
@@ -199,8 +200,7 @@ class _Search:
         """Flip sets from the first rows of a ranking, from all of them to every other one."""
         flips, limits = self.problem.flips, self.problem.constraints
         for density in DENSITIES:
-            pool = limits.best(ranking, int(flips / density))
-            yield self.some(pool)
+            yield self.some(limits.best(ranking, int(flips / density)))
 
     def some(self, pool: np.ndarray) -> np.ndarray:
         """As many rows of a pool as may be flipped, at random."""
@@ -300,8 +300,7 @@ class PlayedGames:
         # Where one class is left there is nothing to learn: the model is that class.
         most = np.where(out, 0, columns).max(axis=0)
         one_class = most == np.where(out, 1, columns).min(axis=0)
-        weights = np.where(one_class, 0.0, weights)
-        bias = np.where(one_class, 2.0 * most - 1, bias)
+        weights, bias = np.where(one_class, 0.0, weights), np.where(one_class, 2.0 * most - 1, bias)
         if self.cross is None:
             scores = self.backend.numpy(self.gram.matmat(self.backend.columns(weights))) + bias
             scores = np.where(out, scores, 0.0).reshape(len(labels), games, -1).sum(axis=2)

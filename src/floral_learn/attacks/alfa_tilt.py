@@ -98,8 +98,7 @@ class AlfaTilt(SVMAttack):
             # leaves the labels out, so that all proposals favour rows of one class in dense regions.
             duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
             duals *= rng.choice([-1.0, 1.0], size=duals.shape)
-            proposed = svm.product(duals.T).T
-            scores = [self.beta2 * _normalised(signs * values) - base for values in proposed]
+            scores = [self.beta2 * _normalised(signs * values) - base for values in svm.product(duals.T).T]
             flips = [problem.constraints.best(ranking, problem.flips) for ranking in scores]
             cosines = svm.cosines(flipped(signs, -signs, flips))
             for cosine, *found in zip(cosines, flips, scores, strict=True):
@@ -132,8 +131,7 @@ class _LowRankSVM:
         kernel = Kernel(**svm_kernel(attack.svm, problem.X))
         if not kernel.definite:
             raise ValueError(f"kernel={kernel.name!r} may be indefinite: use gram='dense'")
-        self.C = attack.svm.C
-        self.gram = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        self.C, self.gram = attack.svm.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
         # labels do not change the eigenvalues of diag(y) K diag(y): one step serves all proposals
         self.step, self.note = 1.0 / self.gram.lambda_max(centred=True), self.gram.describe()
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)

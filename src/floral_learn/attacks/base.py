@@ -382,6 +382,5 @@ def check_whole(attack: LabelAttack, **least: int) -> None:
 
 def flipped(labels: np.ndarray, other: np.ndarray, sets: Iterable[np.ndarray]) -> np.ndarray:
     """Return labels (n, sets): of each set of rows the label in `other`, of all further rows that in `labels`."""
-    every = np.arange(len(labels))
-    changed = [np.where(np.isin(every, rows), other, labels) for rows in sets]
+    changed = [np.where(np.isin(np.arange(len(labels)), rows), other, labels) for rows in sets]
     return np.stack(changed, axis=1)

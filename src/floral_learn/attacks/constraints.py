@@ -108,8 +108,7 @@ def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, code
     for label, limit in limits.items():
         if label not in known:
             raise ValueError(f"class_limits names {label!r}, which is not a label; labels are {list(known)}")
-        code = known[label]
-        resolved[code] = count_points(limit, int(sizes[code]), f"class_limits[{label!r}]")
+        resolved[known[label]] = count_points(limit, int(sizes[known[label]]), f"class_limits[{label!r}]")
     return resolved
 
 

@@ -107,8 +107,7 @@ class Gradient(RankingAttack):
         residual = model.predict_proba(problem.X)
         residual[np.arange(len(residual)), problem.y] -= 1.0
         gradients = residual[:, -len(model.coef_) :] @ model.coef_
-        scores = class_scores(model, problem.X, len(problem.classes))
-        return np.linalg.norm(gradients, axis=1), -scores
+        return np.linalg.norm(gradients, axis=1), -class_scores(model, problem.X, len(problem.classes))
 
 
 def _slope(margin: np.ndarray) -> np.ndarray:

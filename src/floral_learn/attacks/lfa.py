@@ -106,8 +106,7 @@ class LabelFlipping(LabelAttack):
                 fits += len(candidates)
                 for candidate, trial in zip(candidates, trials, strict=True):
                     # the second measure only breaks ties of the first
-                    error, loss = trial.error - current.error, trial.loss - current.loss
-                    measured[candidate] = error + 1e-3 * loss
+                    measured[candidate] = trial.error - current.error + 1e-3 * (trial.loss - current.loss)
                 winner = max(range(len(trials)), key=lambda j: (trials[j].error, trials[j].loss))
                 current, (row, codes[row]) = trials[winner], candidates[winner]
                 flipped.append(row)

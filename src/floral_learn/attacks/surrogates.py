@@ -121,8 +121,7 @@ def fit_dual(gram: np.ndarray, signs: np.ndarray, C: float) -> SVMFit:
     Where an attack has left one class only, the optimum is w = 0 with that class as intercept.
     """
     if (signs == signs[0]).all():
-        bias = float(signs[0])
-        return SVMFit(np.zeros(len(signs)), bias, np.full(len(signs), bias), 0.0)
+        return SVMFit(np.zeros(len(signs)), float(signs[0]), signs.astype(float), 0.0)
     model = SVC(kernel="precomputed", C=C).fit(gram, signs)
     # libsvm's dual_coef_ are signed: beta_i = alpha_i y_i
     beta = np.zeros(len(signs))

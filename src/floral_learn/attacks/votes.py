@@ -53,8 +53,7 @@ def far(scene: VoteScene, share: float = 0.5) -> np.ndarray:
     """Lie only on the `share` of items that are far from a linear boundary, where a wrong label hurts a model most."""
     rows = scene.votes.item[scene.owned]
     score = _margins(scene)
-    bound = np.quantile(score, 1 - share)
-    return _lie(scene, score[rows] >= bound)
+    return _lie(scene, score[rows] >= np.quantile(score, 1 - share))
 
 
 def sleeper(scene: VoteScene, share: float = 0.5) -> np.ndarray:
@@ -205,8 +204,7 @@ class VotePoisonResult(Shown):
     share: float  # of all votes, in the attacker's hands
 
     def _facts(self) -> dict[str, str]:
-        names = ", ".join(map(str, self.annotators[:5]))
-        names += ", ..." if len(self.annotators) > 5 else ""
+        names = ", ".join(map(str, self.annotators[:5])) + (", ..." if len(self.annotators) > 5 else "")
         return {
             "votes changed": f"{self.changed:,}",
             "people in the attacker's hands": f"{len(self.annotators):,} ({names})",

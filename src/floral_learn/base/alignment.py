@@ -27,7 +27,8 @@ def index_of(data: Any) -> Any:
     """
     if hasattr(data, "iloc"):
         return None if callable(data.index) else data.index
-    if isinstance(data, Mapping) and not hasattr(data, "shape"):  # scipy's sparse matrices by keys are dicts too
+    # scipy's sparse matrices by keys are dicts too
+    if isinstance(data, Mapping) and not hasattr(data, "shape"):
         import pandas as pd
 
         return pd.Index(list(data), tupleize_cols=False)

@@ -27,7 +27,8 @@ class TableError(ValueError):
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(" ".join(str(message).splitlines()))  # a column's name, too, may have line ends
+        # a column's name, too, may have line ends
+        super().__init__(" ".join(str(message).splitlines()))
 
 
 class MissingColumn(TableError):
@@ -41,7 +42,8 @@ MISSING = frozenset(
 )
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 CODE = r"^[+-]?0[0-9]"  # 007 is no number
-_NO_NUMBER = re.compile(r"[^0-9+\-.eEinftyINFTY]")  # signs that no number has; float() would allow 1_000 and more
+# signs that no number has; float() would allow 1_000 and more
+_NO_NUMBER = re.compile(r"[^0-9+\-.eEinftyINFTY]")
 _DECIMAL_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)?(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 # What a spreadsheet may take for a formula. Apostrophes in front count, so that guarding twice and undoing once
@@ -138,7 +140,8 @@ def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
 
 def objects(values: Iterable[Any]) -> np.ndarray:
     """An array (n,) of Python objects, whatever they are."""
-    return np.array([*values, None], dtype=object)[:-1]  # the None keeps numpy from making it a matrix of letters
+    # the None keeps numpy from making it a matrix of letters
+    return np.array([*values, None], dtype=object)[:-1]
 
 
 def plain(value: Any) -> str:
@@ -198,8 +201,7 @@ def plain_name(name: str) -> str:
 
 def _visible(name: str) -> str:
     """A name as it looks: accents composed, letters without width left out."""
-    composed = unicodedata.normalize("NFKC", name)
-    return "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
+    return "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
 
 
 def name_of(classes: np.ndarray, counts: np.ndarray, number: int) -> str:

@@ -31,7 +31,8 @@ LONG = 40  # mean characters from which it is prose too
 _UNNAMED = re.compile(r"(Unnamed: [0-9]+|__index_level_[0-9]+__)?")
 _IDENTIFIERS = {"id", "index", "idx", "row", "rowid", "row number", "number", "no", "nr", "#", "uid", "key"}
 TEXT_WEIGHT = 2.0  # norm of a text's numbers: it counts as much as four standardised numbers
-FARTHEST = LARGEST_SINGLE ** (1 / 3)  # standard deviations; cubes of a wild new value stay finite in every kernel
+# standard deviations; cubes of a wild new value stay finite in every kernel
+FARTHEST = LARGEST_SINGLE ** (1 / 3)
 DATE_FORMATS = (
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -151,7 +152,8 @@ class TableEncoder(TransformerMixin, Estimator):
         self.columns_ = roles
         self.feature_names_in_ = np.array(used, dtype=object)
         self.n_features_in_ = len(used)
-        self.notes_ = self._notes(sum(int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")))
+        missing = [int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")]
+        self.notes_ = self._notes(sum(missing))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -240,13 +242,13 @@ class TableEncoder(TransformerMixin, Estimator):
             return "category", None
         if prose:
             return "text", None
-        if distinct > len(present) / 2:
-            return f"ignored ({distinct:,} different values)", None
-        return "category", None
+        many = distinct > len(present) / 2
+        return f"ignored ({distinct:,} different values)" if many else "category", None
 
     def _notes(self, missing: int) -> list[str]:
         """What became of the columns, a note per role and per text."""
-        fitted = {self.feature_names_in_[places[0]]: part for part, places in self.parts_}  # by its first column
+        # by its first column
+        fitted = {self.feature_names_in_[places[0]]: part for part, places in self.parts_}
         numbers, categories, dates, texts = (_of(self.columns_, r) for r in ("number", "category", "date", "text"))
         notes = []
         if numbers:
@@ -314,7 +316,8 @@ class CategoryColumns(TransformerMixin, BaseEstimator):
         self.mean_ = made.mean(axis=0)
         widths = [len(values) for values in self.values_]
         starts = np.cumsum([0, *widths[:-1]])
-        spread = np.add.reduceat(((made - self.mean_) ** 2).mean(axis=0), starts)  # of a column's indicators together
+        # of a column's indicators together
+        spread = np.add.reduceat(((made - self.mean_) ** 2).mean(axis=0), starts)
         self.scale_ = np.repeat(np.where(spread > 0, np.sqrt(spread), 1.0), widths)
         return self
 
@@ -390,7 +393,8 @@ class WordVectors(TransformerMixin, BaseEstimator):
             rank = min(self.components, table.shape[1] - 1, table.shape[0] - 1)
             self.vectors_ = TruncatedSVD(rank, random_state=self.random_state) if rank >= 1 else None
             if self.vectors_ is not None:
-                with np.errstate(invalid="ignore", divide="ignore"):  # the share of a variance that may be none
+                # the share of a variance that may be none
+                with np.errstate(invalid="ignore", divide="ignore"):
                     self.vectors_.fit(table)
                 return self
         if hasattr(self, "vectors_"):  # one word, or one text
@@ -447,7 +451,8 @@ def _identifies(name: str, values: np.ndarray, n: int) -> bool:
     """Row numbers and keys: a column without a name, or named so, of whole numbers that are all different."""
     plain = name.strip().lower()
     named = bool(_UNNAMED.fullmatch(name.strip())) or plain in _IDENTIFIERS or plain.endswith("_id")
-    return named and len(values) == n and len(np.unique(values)) == n and bool((values == np.floor(values)).all())
+    distinct = len(values) == n and len(np.unique(values)) == n
+    return named and distinct and bool((values == np.floor(values)).all())
 
 
 def _numbers(name: str, column: np.ndarray) -> np.ndarray:
@@ -521,7 +526,8 @@ def _circles(days: np.ndarray) -> dict[str, np.ndarray]:
 
 def _texts(X: Any, missing: str = "(missing)") -> np.ndarray:
     """The cells (n, d) of d columns as texts."""
-    return np.array([[missing if t is None else t for t in as_texts(column)] for column in X], dtype=object).T
+    columns = [[missing if text is None else text for text in as_texts(column)] for column in X]
+    return np.array(columns, dtype=object).T
 
 
 def _finite(X: Any, scale: Any = 1.0) -> np.ndarray:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -23,7 +22,7 @@ class Estimator(BaseEstimator):
 
 def training_input(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, **check: Any
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
 
     Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None. What carries an index is
@@ -44,7 +43,7 @@ def training_input(
     return X, codes, checked_weight(sample_weight, X, codes, estimator.classes_)
 
 
-def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
+def checked_weight(sample_weight: Any, X: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Weights (n,) that are not negative and leave every class some weight."""
     given = np.asarray(sample_weight)
     if given.dtype.kind in "fiu" and given.size and (low := given.min()) < 0:

@@ -127,7 +127,8 @@ def read_schema(raw: bytes, max_bytes: int) -> dict[str, Any]:
             raise ModelFileError(f"it is damaged: {damaged[:80]} does not have its checksum")
         schema = json.loads(archive.read("schema.json"))
         protocol = schema.get("protocol") if isinstance(schema, dict) else None
-        if not isinstance(protocol, int) or protocol < 2:  # what skops reads of older ones is less strict
+        # what skops reads of older ones is less strict
+        if not isinstance(protocol, int) or protocol < 2:
             raise ModelFileError("its schema is not one that floral-learn writes")
         _below(_named_bytes(schema, sizes), max_bytes, "bytes in the arrays that its objects name", max_bytes)
     return schema
@@ -296,8 +297,7 @@ def _check_svm(part: Any) -> None:
     shape = own.get("shape_fit_")
     _require(classes >= 2 and isinstance(shape, tuple) and list(map(type, shape)) == [int, int], part, "shape_fit_")
     _require(own.get("n_features_in_") in (None, shape[1]), part, "n_features_in_")
-    support = _array(part, "support_", "i", (None,))
-    per_class = _array(part, "_n_support", "i", (classes,))
+    support, per_class = _array(part, "support_", "i", (None,)), _array(part, "_n_support", "i", (classes,))
     n_sv = len(support)
     _within(support, part, "support_", shape[0])
     counted = per_class if classifies else per_class[:1]
@@ -336,7 +336,8 @@ def _check_one_hot(part: Any) -> None:
     """A category becomes the number of a column: there must be as many columns as categories."""
     own = vars(part)
     groups = own.get("categories_", [])
-    _require(isinstance(groups, list) and all(isinstance(g, np.ndarray) and g.ndim == 1 for g in groups), part, "them")
+    arrays = isinstance(groups, list) and all(isinstance(g, np.ndarray) and g.ndim == 1 for g in groups)
+    _require(arrays, part, "them")
     if "_n_features_outs" not in own:
         return
     nothing = [None] * len(groups)

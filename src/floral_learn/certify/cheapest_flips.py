@@ -141,8 +141,7 @@ def turning_flips(
     ``a`` is (n,). The largest gains first, as few as bring the lead below -slack: one more than a row survives, or
     more where the first of these flips end in a tie.
     """
-    classes = np.arange(attacker.n_classes)
-    worth = (classes == winner) * 1.0 - (classes == rival)
+    worth = (np.arange(attacker.n_classes) == winner) * 1.0 - (np.arange(attacker.n_classes) == rival)
     lead = float(a @ worth[attacker.codes])
     gain = attacker.gains(a[None], np.array([winner]), np.array([rival]))[0]
     order = np.argsort(-gain, kind="stable")

@@ -88,8 +88,7 @@ class _Predictions:
             other = (self.winner + step) % attacker.n_classes
             room = self.room[np.arange(len(a)), other]
             gains = attacker.gains(a, self.winner, other)
-            largest = np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips]
-            most = -np.sort(largest, axis=1)
+            most = -np.sort(np.partition(-gains, min(flips, a.shape[1]) - 1, axis=1)[:, :flips], axis=1)
             usable = (most.sum(axis=1) >= room) & ~self.lost
             self.usable[usable, other[usable]] = True
             share = np.minimum(gains[usable] / room[usable, None], 1.0)
@@ -210,7 +209,8 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, np.ndar
     gain = predictions.a[j][:, row] * (before - after)
     room = predictions.room[j, d]
     against = -np.sort(np.minimum(gain, 0.0), axis=1)[:, : predictions.flips].sum(axis=1)
-    scale = room + against  # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1
+    # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1
+    scale = room + against
     P, B = len(row), len(j)
     passes = np.hstack([np.minimum(gain / scale[:, None], 1.0), -np.eye(B)])
     helps = np.hstack([np.clip(gain / room[:, None], 0.0, 1.0), -np.eye(B)])

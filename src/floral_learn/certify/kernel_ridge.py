@@ -152,8 +152,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             reachable = reachable[self._kept]
         self._weight = np.ones(len(codes)) if weight is None else weight
         # An attacker may leave classes out altogether, so the set of classes is that of the given labels and known.
-        possible = possible_changes(self.possible_flips, self.classes_)
-        self._attacker = Attacker(codes, possible, reachable)
+        self._attacker = Attacker(codes, possible_changes(self.possible_flips, self.classes_), reachable)
         self.gamma_ = 1.0 if self.kernel == "linear" else resolve_gamma(self.gamma, X, weight)
         self.ridge_ = float(ridge_rule(self._weight.sum()) if self.ridge == "auto" else self.ridge)
         # Distances do not change by a shift, and rows near the origin keep their digits.
@@ -166,8 +165,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         if self.rank_ is not None and self._columns() is None:
             kernel, rng = Kernel(self.kernel, self.gamma_), np.random.default_rng(self.random_state)
             found = LowRankGram(self._X, kernel, self.rank_, 0.0, rng, "float64")
-            self._landmarks = self._X[found.landmarks]
-            self._corner, self.rank_ = found.corner, found.rank
+            self._landmarks, self._corner, self.rank_ = self._X[found.landmarks], found.corner, found.rank
         self.dual_coef_ = self._label_weights().coefficients(self._targets())
         return self
 
@@ -202,8 +200,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
     def _label_weights(self) -> Any:
         """What a(x) is computed with; made again where it is missing, since no file stores it."""
         if getattr(self, "_weights", None) is None:
-            kernel = self.kernel, self.gamma_, self.fit_intercept, self.ridge_
-            rows = TrainingRows(self._X, self._weight, *kernel)
+            settings = self.kernel, self.gamma_, self.fit_intercept, self.ridge_
+            rows = TrainingRows(self._X, self._weight, *settings)
             if self.rank_ is None:
                 self._weights = DenseWeights(rows)
             elif self._corner is None:
@@ -358,13 +356,12 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         X, weights, n_counted = self._asked(X), self._label_weights(), 0
         if truth is not None and truth.shape != (X.shape[0],):
             raise ValueError(f"X has {X.shape[0]} rows, y has shape {truth.shape}; one label per row is needed")
-        parts, most = [], int(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
+        # a(x), gains, and a copy of them
+        parts, most = [], int(self.max_memory) // (24 * len(self._kept))
         for block in self._blocks(X):
             a, slack = weights.block(X[block])
             winner, survived, _ = survived_flips(a, slack, self._attacker)
-            counted = np.ones(len(a), bool)
-            if truth is not None:
-                counted = self.classes_[winner] == truth[block]
+            counted = np.ones(len(a), bool) if truth is None else self.classes_[winner] == truth[block]
             weak = counted & (survived < flips)
             n_counted += int(counted.sum())
             parts.append((a[weak], slack[weak]))
@@ -440,7 +437,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
 
     def _blocks(self, X: Any) -> Any:
         """Slices of the rows asked, so that a few (rows, labels or classes) matrices fit in the working memory."""
-        numbers = int(2**14 * get_config()["working_memory"])  # eight such matrices of 8-byte numbers at a time
+        # eight such matrices of 8-byte numbers at a time
+        numbers = int(2**14 * get_config()["working_memory"])
         return gen_batches(X.shape[0], max(1, numbers // max(len(self._kept), len(self.classes_))))
 
 

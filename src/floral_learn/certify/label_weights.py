@@ -52,8 +52,7 @@ class TrainingRows:
         radius = max(_largest_square(self.X), _largest_square(X))
         size = radius
         if self.kernel != "linear":
-            distance = radius if self.kernel == "rbf" else np.sqrt(X.shape[1] * radius)
-            size = 1.0 + 4.0 * self.gamma * distance
+            size = 1.0 + 4.0 * self.gamma * (radius if self.kernel == "rbf" else np.sqrt(X.shape[1] * radius))
         return UNIT * (X.shape[1] + 8) * size
 
 
@@ -90,8 +89,7 @@ class DenseWeights:
         a = (solved * self.root[:, None]).T
         solve = self.reach * self.step * np.linalg.norm(solved, axis=0)
         values = self.reach * float(np.sqrt(rows.weight.sum())) * rows.value_error(X)
-        added = np.abs(a).sum(axis=1) + self.reach * np.linalg.norm(right, axis=0)
-        sums = UNIT * (rows.n + 2) * added
+        sums = UNIT * (rows.n + 2) * (np.abs(a).sum(axis=1) + self.reach * np.linalg.norm(right, axis=0))
         return a, 4.0 * (solve + sums + values)
 
 
@@ -122,9 +120,7 @@ class FactorWeights:
         return self._with_intercept(self.transform(X)[0])
 
     def _with_intercept(self, features: np.ndarray) -> np.ndarray:
-        if not self.rows.intercept:
-            return features
-        return np.column_stack([features, np.ones(len(features))])
+        return np.column_stack([features, np.ones(len(features))]) if self.rows.intercept else features
 
     def block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """a(x) as (m, n) and the slack (m,) of any lead."""

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.svm import SVC
 from sklearn.utils._metadata_requests import _routing_enabled
@@ -30,22 +29,21 @@ from .certificate import Certificate, CertifiedPredictions
 from .cheapest_flips import possible_changes
 
 
-def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
+def deal_by_features(X: np.ndarray, n_parts: int) -> list[np.ndarray]:
     """Row indices of each part: rows in lexicographic order of their features, dealt in turn."""
     order = np.lexsort(X.T[::-1])
     return [order[part::n_parts] for part in range(n_parts)]
 
 
-def count_votes(ballots: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
+def count_votes(ballots: np.ndarray, n_classes: int) -> np.ndarray:
     """Votes (m, M) for each class from ballots (m, voters)."""
-    n = len(ballots)
-    place = np.arange(n)[:, None] * n_classes + ballots
-    return np.bincount(place.ravel(), minlength=n * n_classes).reshape(n, n_classes)
+    place = np.arange(len(ballots))[:, None] * n_classes + ballots
+    return np.bincount(place.ravel(), minlength=len(ballots) * n_classes).reshape(-1, n_classes)
 
 
 def certified_votes(
-    ballots: NDArray[np.intp], n_classes: int, prices: NDArray[np.intp] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    ballots: np.ndarray, n_classes: int, prices: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Winner (m,) and certified flips (m,) of ballots (m, voters), each the number of a class.
 
     ``prices`` (m, voters) are flips that it takes to change a ballot, at least; 1 by default.
@@ -71,7 +69,7 @@ def certified_votes(
     return winner, (cheapest - 1).astype(np.intp)
 
 
-def _cheapest_sums(prices: NDArray[np.int64], never: int) -> NDArray[np.int64]:
+def _cheapest_sums(prices: np.ndarray, never: int) -> np.ndarray:
     """Sums (m, voters + 1) of the 0, 1, 2, ... smallest prices; `never` where a voter with no price would be needed."""
     ordered = np.sort(prices, axis=1)
     sums = np.cumsum(np.where(ordered == never, 0, ordered), axis=1)
@@ -152,7 +150,8 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         self.partition_ = np.empty(len(X), dtype=np.intp)
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
-        if weight is not None:  # a row without weight is no evidence, but a part may consist of such rows
+        # a row without weight is no evidence, but a part may consist of such rows
+        if weight is not None:
             parts = [rows[weight[rows] > 0] if weight[rows].any() else rows for rows in parts]
         possible = _possible_changes(base, self.classes_)
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
@@ -176,7 +175,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         """Votes (m, M) of the parts for each class."""
         return count_votes(self._ballots(X), len(self.classes_))
 
-    def _ballots(self, X: Any) -> NDArray[np.intp]:
+    def _ballots(self, X: Any) -> np.ndarray:
         """The class (m, parts) that each part votes for."""
         check_is_fitted(self)
         X = query_input(self, X)
@@ -185,7 +184,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
             [np.full(len(X), code) if fitted is None else fitted.predict(X) for fitted, code in voters], axis=1
         ).astype(np.intp)
 
-    def _certified(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _certified(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         ballots, X = self._ballots(X), query_input(self, X)
         prices = np.ones_like(ballots)
         for part, fitted in enumerate(self.estimators_):
@@ -229,13 +228,13 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
 
 def _fit_part(
     base: Any,
-    X: NDArray[np.float64],
-    codes: NDArray[np.intp],
+    X: np.ndarray,
+    codes: np.ndarray,
     weight: Any,
-    rows: NDArray[np.intp],
+    rows: np.ndarray,
     routed: dict[str, Any],
     seed: int,
-    possible: dict[str, NDArray[np.bool_]],
+    possible: dict[str, np.ndarray],
 ) -> Any:
     """The fitted voter, or None for a part of one class."""
     present = np.unique(codes[rows])
@@ -253,7 +252,7 @@ def _fit_part(
     return model.fit(X[rows], codes[rows], **arguments)
 
 
-def _possible_changes(base: Any, classes: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+def _possible_changes(base: Any, classes: np.ndarray) -> dict[str, np.ndarray]:
     """Parameter -> which class can become which (M, M), for each ``possible_flips`` of `base`, nested ones too."""
     return {
         name: possible_changes(value, classes)
@@ -262,7 +261,7 @@ def _possible_changes(base: Any, classes: NDArray[Any]) -> dict[str, NDArray[np.
     }
 
 
-def _flips_to_other_classes(codes: NDArray[np.intp], possible: NDArray[np.bool_]) -> int:
+def _flips_to_other_classes(codes: np.ndarray, possible: np.ndarray) -> int:
     """Fewest flips that bring a new class among `codes` or take one away; more than there are codes where none do."""
     counts = np.bincount(codes, minlength=len(possible))
     present = counts > 0

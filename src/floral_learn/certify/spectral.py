@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from floral_learn.base.estimator import Estimator, whole_fit
 
-NEIGHBOUR = 7  # whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
+# whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
+NEIGHBOUR = 7
 
 
 class SpectralFeatures(TransformerMixin, Estimator):
@@ -82,8 +83,7 @@ class SpectralFeatures(TransformerMixin, Estimator):
         self._X = X
         # phi(x) = sqrt(n) sum_i k(x, x_i) / sqrt(d(x) d_i) u_i / lambda, which at the rows themselves is sqrt(n) u.
         # Directions that rounding makes of nothing are left out by the floor.
-        scaled = np.sqrt(len(X)) * vectors / np.maximum(values, 1e-6)
-        self._map = scaled / np.sqrt(self._degree)[:, None]
+        self._map = np.sqrt(len(X)) * vectors / np.maximum(values, 1e-6) / np.sqrt(self._degree)[:, None]
         self._n_features_out = count
         return self
 

@@ -83,10 +83,12 @@ def load_moon(
     X = StandardScaler().fit_transform(X)[order]
     y = np.where(y == 1, 1, -1)[order]
     parts = np.split(np.arange(len(y)), [n_train, n_train + n_val])
-    rows = {f"X_{part}": X[places] for part, places in zip(("train", "val", "test"), parts, strict=True)}
-    given = {f"y_{part}": y[places] for part, places in zip(("train", "val", "test"), parts, strict=True)}
-    info = {"source": "sklearn.datasets.make_moons", "random_state": random_state, "noise": noise, "labels": labels}
-    clean = Dataset(name="moon", **rows, **given, y_train_clean=given["y_train"], info=info)
+    rows: dict[str, np.ndarray] = {}
+    for part, places in zip(("train", "val", "test"), parts, strict=True):
+        rows |= {f"X_{part}": X[places], f"y_{part}": y[places]}
+    info = {"source": "sklearn.datasets.make_moons", "random_state": random_state}
+    info |= {"noise": noise, "labels": labels}
+    clean = Dataset(name="moon", **rows, y_train_clean=rows["y_train"], info=info)
     return clean if labels == "clean" else clean.with_labels(_reference_labels(labels, data_home))
 
 

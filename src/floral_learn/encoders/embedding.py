@@ -101,7 +101,8 @@ def embed(
         for name, item in zip(names, items, strict=True):
             if isinstance(name, str):
                 first.setdefault(name, item)
-        made: dict[str, Any] = {} if cache is None else cache.find(list(first))  # vectors, or why there is none
+        # vectors, or why there is none
+        made: dict[str, Any] = {} if cache is None else cache.find(list(first))
         new = [name for name in first if name not in made]
 
         def begun(start: int) -> list[Any]:
@@ -109,7 +110,8 @@ def embed(
 
         reading, began = begun(0), time.monotonic()
         for start in range(0, len(new), batch_size):
-            waiting, reading = reading, begun(start + batch_size)  # the next batch is read while one is computed
+            # the next batch is read while one is computed
+            waiting, reading = reading, begun(start + batch_size)
             batch = {name: one.result() for name, one in zip(new[start:], waiting, strict=False)}
             good = [name for name, content in batch.items() if not isinstance(content, Unreadable)]
             made |= batch

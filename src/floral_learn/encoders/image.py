@@ -89,7 +89,8 @@ class ImageEncoder(FrozenEncoder):
         if self.encoder is not None and not callable(self.encoder):
             raise ValueError(f"encoder={self.encoder!r} must be None, a torch module or a callable")
         require_pillow()
-        if self.encoder is None and (missing := [name for key, name in _PACKAGES.items() if find_spec(key) is None]):
+        missing = [name for key, name in _PACKAGES.items() if find_spec(key) is None]
+        if self.encoder is None and missing:
             raise ImportError(
                 f"pictures are read with {', '.join(missing)}: {install_line('image')}; or pass embeddings of your own "
                 "in place of pictures (--embeddings file.npy)"

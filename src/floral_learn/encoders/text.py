@@ -26,7 +26,8 @@ from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, embed
 
 METHODS = ("minilm", "tfidf", "both")
-_PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
+# C of the models that compare: the best is above with clean labels, below with noisy
+_PENALTIES = (0.001, 0.01, 0.1)
 
 
 class TextEncoder(FrozenEncoder):
@@ -125,7 +126,8 @@ class TextEncoder(FrozenEncoder):
         """What became of the texts, for people."""
         ways = {"minilm": "MiniLM", "tfidf": "words (tf-idf)", "both": "MiniLM and words (tf-idf)"}
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
-        return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
+        compared = f"; log loss on held-out labels: {losses}" if losses else ""
+        return [f"texts: by {ways[self.method_]}{compared}"]
 
     def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5, sample: int = 1000) -> None:
         """Take the way whose held-out probabilities fit the labels best, on a sample (half a minute on one core)."""

@@ -40,11 +40,14 @@ from floral_learn.game.model import FittedModel, TrainingRecord
 from floral_learn.game.pairs import PairedGram, Pairs, vote
 
 Rows = np.ndarray | slice
-BOLD = 1.5  # times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
+# times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
+BOLD = 1.5
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
-SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
-FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
+# KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
+SVM_OFF = 1e-2
+# rows farther from the origin than this many times their spread are centred: distances need the digits
+FAR = 100.0
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,7 @@ def make_problem(
         game_labels, cap = pairs.labels(labels), pairs.gather(cap, 0.0)
         eligible = pairs.member if eligible is None else pairs.gather(eligible, False)
         metric = None if metric is None else pairs.gather(metric, 1.0)
-        ids = pairs.rows.clip(0)
-        game_seeds = (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
+        ids, game_seeds = pairs.rows.clip(0), (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
     solved = isinstance(budget.attacker, NoAttack) and not settings.always_rounds
     if isinstance(game_gram, PairedGram):
         largest = game_gram.steepest(game_labels, metric)
@@ -203,8 +205,7 @@ def unsettled(problem: Problem, result: GameResult) -> list[str]:
         advice = "raise n_rounds" if problem.solved else "raise n_rounds or tol"
         if isinstance(problem.data.X, np.ndarray):
             spread = problem.data.X[: 10**5].std(axis=0)
-            spread = spread[spread > 0]
-            if len(spread) and float(spread.max()) > 1000 * float(spread.min()):
+            if len(spread := spread[spread > 0]) and float(spread.max()) > 1000 * float(spread.min()):
                 advice = "scale the columns of X, whose spreads differ by a factor of more than 1,000, or " + advice
         heard.append(f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}")
     return heard
@@ -327,8 +328,7 @@ def kernel_for(settings: Settings, X: Any, weight: np.ndarray, dtype: str) -> Ke
     gamma = resolve_gamma(settings.gamma, X, weight)
     if radial:
         mean, some = as_host(X.mean(0)), as_host(X[:: max(1, len(X) // 1000)])
-        far = float(np.abs(mean).max()) > FAR * float(np.ptp(some, axis=0).max())
-        if far or dtype == "float32":
+        if dtype == "float32" or float(np.abs(mean).max()) > FAR * float(np.ptp(some, axis=0).max()):
             shift = mean.astype(np.float64)
     return Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
 

@@ -21,7 +21,8 @@ def check_tensor(X: Any, y: np.ndarray | None = None, n_features: int | None = N
     if X.is_complex():
         raise ValueError(f"X has dtype {X.dtype}; use a tensor of real numbers")
     X = X.detach()
-    if X.dtype not in (torch.float32, torch.float64):  # half precision loses nothing in float32, large integers would
+    # half precision loses nothing in float32, large integers would
+    if X.dtype not in (torch.float32, torch.float64):
         X = X.to(torch.float32 if X.dtype.is_floating_point else torch.float64)
     if not bool(torch.isfinite(X).all()):
         raise ValueError("Input X contains NaN or infinity")
@@ -77,7 +78,8 @@ def check_precomputed(K: np.ndarray) -> None:
         raise ValueError(f"a precomputed kernel must be a square matrix for fit; got shape {K.shape}")
     n, tile = len(K), 512
     scale = max(abs(float(K.max())), abs(float(K.min()))) or 1.0
-    for start in range(0, n, tile):  # tile by tile: the transpose of a large matrix does not fit in a cache
+    # tile by tile: the transpose of a large matrix does not fit in a cache
+    for start in range(0, n, tile):
         stop = start + tile
         if np.abs(K[start:stop, start:] - K[start:, start:stop].T).max() > 1e-6 * scale:
             raise ValueError("the precomputed kernel is not symmetric")

@@ -22,7 +22,8 @@ from threadpoolctl import ThreadpoolController
 from floral_learn.base.extras import install_line
 
 Array = Any  # numpy.ndarray or torch.Tensor
-FEW_COLUMNS = 3  # up to so many, a product column by column is faster than all at once (no repacking of the matrix)
+# up to so many, a product column by column is faster than all at once (no repacking of the matrix)
+FEW_COLUMNS = 3
 # Rows of up to so many numbers of K each: a product takes milliseconds on one core, and a second BLAS thread that waits
 # for a core that another process keeps busy takes longer than that.
 SMALL_PRODUCT = 2e7
@@ -118,8 +119,7 @@ class NumpyBackend:
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
         if columns.shape[1] == 1:
             return symv(1.0, matrix.T, columns[:, 0])[:, None]
-        each = map(np.ascontiguousarray, columns.T)
-        return np.stack([symv(1.0, matrix.T, column) for column in each]).T
+        return np.stack([symv(1.0, matrix.T, column) for column in map(np.ascontiguousarray, columns.T)]).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``, column by column in memory.

@@ -102,7 +102,8 @@ class View:
         bits = backend.cast(values, self.single).view(self.half)
         bits = (bits + 128) & ~255
         keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
-        keys = keys - (1 << 38)  # a positive value of 16 bits is 2^39 or more by now, a zero below 2^31: no candidate
+        # a positive value of 16 bits is 2^39 or more by now, a zero below 2^31: no candidate
+        keys = keys - (1 << 38)
         eligible = self.wide_eligible if wide else self.eligible
         return keys if eligible is None else never(keys, ~eligible)
 
@@ -329,7 +330,8 @@ def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
 def _relabelled(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
     backend = view.backend
-    old = _take(view.labels, points, backend)  # in empty places that of the last row, which nobody reads
+    # in empty places that of the last row, which nobody reads
+    old = _take(view.labels, points, backend)
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:

@@ -137,7 +137,8 @@ def find_root(
     mu = xp.minimum(xp.maximum(mu + left * 0, left + mu * 0), right + mu * 0)
     for iterations in range(1, max_iter + 1):
         phi, slope, total = sums(mu)
-        size, exact = abs(phi), ROUNDING * (total + slope * abs(mu) + 1e-300)  # what rounding alone can leave in phi
+        # what rounding alone can leave in phi
+        size, exact = abs(phi), ROUNDING * (total + slope * abs(mu) + 1e-300)
         done = size <= exact
         if iterations > 8:  # a bracket takes some halving before its ends are neighbouring numbers
             done = done | (right - left <= ROUNDING / 16 * (abs(left) + abs(right)))
@@ -200,7 +201,8 @@ def project_exact(
         moved = u - at
         clipped = np.minimum(np.maximum(moved, low), high)
         phi, slope = ones.dot(clipped).item(), np.count_nonzero(clipped == moved)
-        if total == 0 or abs(phi) <= 1e-6 * total:  # otherwise phi is far from the rounding that it is held against
+        # otherwise phi is far from the rounding that it is held against
+        if total == 0 or abs(phi) <= 1e-6 * total:
             total = ones.dot(np.abs(clipped)).item()
         return phi, slope, total
 

@@ -28,7 +28,8 @@ from floral_learn.game.gram import Gram
 Callback = Callable[["GameState"], Any]
 # A game is looked at after these rounds to see whether it has settled: 24, 32, 48, 64, 96, 128, 192, ...
 LOOKS = frozenset(first << i for first in (24, 32) for i in range(32))
-EARLY, SURER = 64, 3.0  # before that round it must be so many times as still (docs/results/looked-at.md)
+# before that round it must be so many times as still (docs/results/looked-at.md)
+EARLY, SURER = 64, 3.0
 
 
 @dataclass(frozen=True)
@@ -249,8 +250,10 @@ class Play:
         zeros = 0.0 * self.given
         dual = zeros if start is None else backend.columns(start, float64)
         self.state = GameState(dual, self.given, zeros[0], zeros, backend.cast(0 * self.labels, backend.int64))
-        self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
-        self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
+        # sums of signed duals as they stood where an average may begin
+        self.sums: dict[int, Array] = {0: zeros}
+        # averaged decision values at the last look, and its round
+        self.seen: tuple[Array, int] = None, 0
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
         # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is what counts.
         numbers = len(labels) * columns
@@ -301,8 +304,7 @@ class Play:
     def move(self, point: Projection, signs: Array, flips: Flips) -> None:
         """Take the projected point as the duals of the next round, into the averaged model's sums and the history."""
         state, game = self.state, self.game
-        state.dual, state.signs, state.mu = point.dual, signs, point.mu
-        state.round += 1
+        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, state.round + 1
         state.weight_sum = state.weight_sum + signs * point.dual
         # A game ends after a look or the last round, and the last half of its rounds is averaged.
         if 2 * state.round in LOOKS or state.round == len(self.steps) // 2:
@@ -328,8 +330,7 @@ class Play:
             cap = xp.concatenate([cap.T] * rounds).T
         if weight is not None and weight.shape[1] > 1:
             weight = xp.concatenate([weight.T] * rounds).T
-        product = self.game.gram.matmat(signs * duals)
-        found = optimality(product, duals, signs, cap, self.backend, weight)
+        found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
         for name, values in zip(("bias", "residual", "objective"), found):
             self.state.history[name].extend(values.reshape(rounds, -1))
         self.waiting = []

@@ -19,10 +19,10 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
 EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
-DENSE_ROWS = 3000  # up to here it is the choice where a small factor does not do; up to twice as many if none does
-MAX_BYTES = (
-    4e9  # a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
-)
+# up to here it is the choice where a small factor does not do; up to twice as many if none does
+DENSE_ROWS = 3000
+# a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
+MAX_BYTES = 4e9
 
 
 def format_bytes(count: float) -> str:
@@ -85,8 +85,7 @@ class Gram:
         self, end: str, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
     ) -> float:
         """The largest ("LA") or smallest ("SA") eigenvalue by Lanczos iteration, to a relative error of about `tol`."""
-        ones = self.backend.zeros((self.n, 1), self.backend.float64) + 1
-        root = ones if weight is None else weight**0.5
+        root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
         def image(vector: np.ndarray) -> np.ndarray:
@@ -113,8 +112,7 @@ class Gram:
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
-            values, _ = eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)
-            return float(values[0])
+            return float(eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)[0][0])
         except ArpackNoConvergence as error:
             if len(error.eigenvalues):
                 return float(error.eigenvalues[0])

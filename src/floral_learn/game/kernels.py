@@ -125,8 +125,7 @@ class Kernel:
             inner = A @ B.T
         if self.name == "rbf":
             inner *= 2 * self.gamma
-            squares = self.gamma * _squares(A) if squares is None else squares
-            inner -= backend.array(squares)[:, None]
+            inner -= backend.array(self.gamma * _squares(A) if squares is None else squares)[:, None]
             inner -= backend.array(self.gamma * _squares(B))[None, :]
             return backend.xp.exp(backend.xp.clip(inner, None, 0, out=inner), out=inner)
         if self.name == "linear":

@@ -25,15 +25,19 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, as_host
 from floral_learn.game.gram import DENSE_ROWS, MAX_BYTES, Gram, check_memory, format_bytes
 from floral_learn.game.kernels import Kernel
 
-SAMPLE = 4000  # rows of the probe: half trains, half is predicted, so that two answers of a thousand can be told
-CENTRES = 16  # classes of its task: enough that small details matter, few enough for a hundred rows of each
+# rows of the probe: half trains, half is predicted, so that two answers of a thousand can be told
+SAMPLE = 4000
+# classes of its task: enough that small details matter, few enough for a hundred rows of each
+CENTRES = 16
 # Its ridge, relative to the largest eigenvalue of the centred sample Gram: a game of T rounds with the automatic step
 # cannot follow directions much below 1 / T of that eigenvalue.
 RIDGE = 1e-3
-LEAST_GAIN = 0.05  # over always answering with the most frequent class: below that, answers that stay are guesses
+# over always answering with the most frequent class: below that, answers that stay are guesses
+LEAST_GAIN = 0.05
 TOL = 2e-3  # share of the answers that a block of columns may change once the rank is enough
 ERROR_TOL = 5e-3  # relative error of a product at which no more rank is needed: that of 16-bit rankings
-AUTO_RANK = 512  # the search ends here: a pass over F then costs as much as over a dense matrix of 1,024 columns
+# the search ends here: a pass over F then costs as much as over a dense matrix of 1,024 columns
+AUTO_RANK = 512
 
 
 class LowRankGram(Gram):
@@ -98,12 +102,13 @@ class LowRankGram(Gram):
         self.n, self.rank, self.error = int(X.shape[0]), 0, float("inf")
         rank = min(rank, self.n)
         left = self._begin(X, rank)  # the diagonal of K - F F'
-        trace = float(left.sum())
-        floor = float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
-        self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))  # F at the landmarks, and F'F
+        trace, floor = float(left.sum()), float(left.max()) * (1e-5 if dtype == "float32" else 1e-12)
+        # F at the landmarks, and F'F
+        self.corner, self.square = np.zeros((rank, rank)), np.zeros((rank, rank))
         self.landmarks = np.zeros(0, np.int64)
         empty_draws = 0
-        while self.rank < rank and empty_draws < 20:  # 20 such draws in a row: what is left is next to nothing
+        # 20 such draws in a row: what is left is next to nothing
+        while self.rank < rank and empty_draws < 20:
             if float(left.max()) <= floor:
                 self.error = 0.0
                 break
@@ -305,7 +310,8 @@ def _accept(
         lower[:, len(kept)] = column
         left -= column**2
         kept.append(j)
-    if not kept:  # rounding left nothing of the first point: take it alone, it is above the floor on the diagonal
+    # rounding left nothing of the first point: take it alone, it is above the floor on the diagonal
+    if not kept:
         kept = [int(np.argmax(before))]
         lower[kept[0], 0] = np.sqrt(max(before[kept[0]], floor))
     chosen = np.array(kept)
@@ -335,7 +341,8 @@ def low_rank_gram(
         return made_by(X, kernel, int(gram), 0.0, rng, dtype, backend), True
     # The factor and, while it is built, some blocks of 64 kernel columns.
     most = min(AUTO_RANK, n, max(1, int(MAX_BYTES // column) - 192))
-    if gram == "auto" and n <= DENSE_ROWS:  # there a product with F of this rank takes as long as a dense one
+    # there a product with F of this rank takes as long as a dense one
+    if gram == "auto" and n <= DENSE_ROWS:
         most = min(most, n // 8)
     rows = rng.permutation(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False, shuffle=True)
     probe = Probe(rows, *nearest_centres(as_host(X[rows]), rng))
@@ -358,7 +365,8 @@ class Probe:
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, n_classes: int) -> None:
         self.rows = rows
-        self.factor = np.zeros((len(rows), 64), order="F")  # F at the sample, with room for more columns
+        # F at the sample, with room for more columns
+        self.factor = np.zeros((len(rows), 64), order="F")
         self.square = np.zeros((64, 64))  # F'F over the rows that train
         self.rank = 0
         self.train = len(rows) // 2
@@ -366,8 +374,7 @@ class Probe:
         self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
         # A kernel that is nearly the identity says nothing about unseen rows: answers that never change are no answers.
         self.truth = labels[self.train :]
-        counts = np.bincount(self.truth, minlength=n_classes)
-        self.guess = float(counts.max() / max(len(self.truth), 1))
+        self.guess = float(np.bincount(self.truth, minlength=1).max() / max(len(self.truth), 1))
         self.right = 0.0
         self.answers: np.ndarray | None = None
         self.changed: list[float] = []  # share of the predictions that each block of columns changed
@@ -389,10 +396,8 @@ class Probe:
         if self.rank > self.factor.shape[1]:
             size = max(self.rank, 2 * self.factor.shape[1])
             former, square = self.factor, self.square
-            self.factor = np.zeros((len(former), size), order="F")
-            self.factor[:, :done] = former[:, :done]
-            self.square = np.zeros((size, size))
-            self.square[:done, :done] = square[:done, :done]
+            self.factor, self.square = np.zeros((len(former), size), order="F"), np.zeros((size, size))
+            self.factor[:, :done], self.square[:done, :done] = former[:, :done], square[:done, :done]
         self.factor[:, done : self.rank] = columns
         seen = self.factor[: self.train, : self.rank]
         self.square[: self.rank, done : self.rank] = seen.T @ seen[:, done:]
@@ -412,8 +417,7 @@ class Probe:
         return f"the last columns changed {share}"
 
     def _predict(self) -> np.ndarray:
-        factor = self.factor[:, : self.rank]
-        seen, unseen = factor[: self.train], factor[self.train :]
+        seen, unseen = np.split(self.factor[:, : self.rank], [self.train])
         mean, middle = seen.mean(axis=0), self.targets.mean(axis=0)
         square = self.square[: self.rank, : self.rank] - self.train * np.outer(mean, mean)
         last = len(square) - 1

@@ -55,8 +55,7 @@ class Pairs:
         """Rows of each class, (M,), for compact pairs: those of class a stand above those of class b."""
         sizes = self.member.sum(axis=0)
         n_classes = int(self.classes.max()) + 1
-        has_class = [(self.classes == c).any(axis=1) for c in range(n_classes)]
-        total = np.array([sizes[pairs].sum() for pairs in has_class])
+        total = np.array([sizes[(self.classes == c).any(axis=1)].sum() for c in range(n_classes)])
         # The pairs of class c hold its own rows M - 1 times and those of all others once.
         return (total - self.n) // max(n_classes - 2, 1)
 
@@ -96,7 +95,8 @@ class _ClassBlock:
     """The rows of F of one class, and where this class stands in the columns of its pairs."""
 
     turned: Array  # F' of these rows, (rank, n_c)
-    factor: Array  # (n_c, rank): a view of `turned`, which a cache then holds once, or a copy where columns are many
+    # (n_c, rank): a view of `turned`, which a cache then holds once, or a copy where columns are many
+    factor: Array
     pairs: np.ndarray  # (M - 1,), the pairs that the class is in
     places: np.ndarray  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
 
@@ -134,8 +134,7 @@ class _ClassBlocks:
         named = np.concatenate([block.pairs for block in self.blocks])
         both = np.argsort(named, kind="stable").reshape(self.count, 2)  # the two classes of each pair
         self.places, self.back = backend.array(places), backend.array(back)
-        self.named = backend.array(named)
-        self.both = [backend.array(part.copy()) for part in both.T]
+        self.named, self.both = backend.array(named), [backend.array(part.copy()) for part in both.T]
 
     def __call__(self, columns: Array, times: int) -> Array:
         """The product for columns (m, times * P)."""
@@ -226,8 +225,7 @@ class PairedGram(Gram):
         return product.reshape(times * count, self.n).T
 
     def _through_all(self, columns: Array, times: int) -> Array:
-        values = self.backend.numpy(columns)
-        games = np.split(values, times, axis=1)
+        games = np.split(self.backend.numpy(columns), times, axis=1)
         spread = np.concatenate([self.pairs.spread(game) for game in games], axis=1)
         product = self.backend.numpy(self.base.matmat(self.backend.columns(spread)))
         rows = self.pairs.rows.clip(0)
@@ -253,9 +251,9 @@ class PairedGram(Gram):
 
         # What the kernel makes of the labels, squared, is a second direction: labels may be blind to the steepest one.
         seen = backend.numpy(self.matmat(backend.columns(root**2 * signs, backend.float64)))
-        largest = np.maximum(np.abs(seen).max(axis=0), 1e-300)
-        vector = centred(root * (signs + (seen / largest) ** 2))
-        band = np.zeros((len(self.pairs.classes), steps, steps))  # what the kernel is in the space of these vectors
+        vector = centred(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
+        # what the kernel is in the space of these vectors
+        band = np.zeros((len(self.pairs.classes), steps, steps))
         before, size = np.zeros_like(vector), np.linalg.norm(vector, axis=0)
         vector = vector / np.maximum(size, 1e-300)
         for i in range(steps):
@@ -263,7 +261,8 @@ class PairedGram(Gram):
             band[:, i, i] = (vector * found).sum(axis=0)
             found -= band[:, i, i] * vector
             size = np.linalg.norm(found, axis=0)
-            size[size <= 1e-6 * band[:, 0, 0]] = 0.0  # all there is has been seen: what is left is rounding
+            # all there is has been seen: what is left is rounding
+            size[size <= 1e-6 * band[:, 0, 0]] = 0.0
             if i + 1 < steps:
                 band[:, i, i + 1] = band[:, i + 1, i] = size
             before, vector = vector, found / np.where(size > 0, size, np.inf)
@@ -273,5 +272,4 @@ class PairedGram(Gram):
 
     def describe(self) -> str:
         """The operator of all rows, and how many pairs use it."""
-        pairs = f"{len(self.pairs.classes)} pairs of classes"
-        return f"{self.base.describe()}; {pairs}, {format_bytes(self.nbytes)}"
+        return f"{self.base.describe()}; {len(self.pairs.classes)} pairs of classes, {format_bytes(self.nbytes)}"

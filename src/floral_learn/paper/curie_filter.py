@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.cluster import DBSCAN
@@ -100,7 +99,7 @@ class CurieFilter(Estimator):
         self.min_samples = min_samples
         self.n_components = n_components
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Drop suspicious rows of X (n, d) with labels y (n,); sets ``clusters_`` and ``scores_`` (n,)."""
         features, classes, codes = sanitizer_input(self, X, y)
         features = self._compress(features)
@@ -119,7 +118,7 @@ class CurieFilter(Estimator):
         drop = spare_one_of_each_class(self.scores_ > norm.ppf(self.confidence), codes, self.scores_)
         return keep_rows(self, X, classes[codes], ~drop)
 
-    def _compress(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _compress(self, X: np.ndarray) -> np.ndarray:
         keep = self.n_components
         if keep == "auto":
             keep = 0.95 if X.shape[1] > _WIDE else None
@@ -129,7 +128,7 @@ class CurieFilter(Estimator):
             raise ValueError(f"n_components={keep} is over min(n_samples, n_features) = {min(X.shape)}.")
         return PCA(n_components=keep, svd_solver="covariance_eigh").fit_transform(X)
 
-    def _mean_distance(self, X: NDArray[np.float64], codes: NDArray[np.intp], gap: float) -> NDArray[np.float64]:
+    def _mean_distance(self, X: np.ndarray, codes: np.ndarray, gap: float) -> np.ndarray:
         if self.compare == "all":
             return _mean_over_all(X, codes, gap)
         mean = np.empty(len(X))
@@ -139,7 +138,7 @@ class CurieFilter(Estimator):
         return mean
 
 
-def find_clusters(X: NDArray[np.float64], eps: float | str, min_samples: int) -> tuple[NDArray[np.intp], float]:
+def find_clusters(X: np.ndarray, eps: float | str, min_samples: int) -> tuple[np.ndarray, float]:
     """DBSCAN labels (n,), -1 for noise, and the radius; memory O(n), see the notes of CurieFilter."""
     n = len(X)
     links = min(max(_LINKS, min_samples), n - 1)
@@ -164,8 +163,8 @@ def find_clusters(X: NDArray[np.float64], eps: float | str, min_samples: int) ->
     return labels, radius
 
 
-def _mean_over_all(X: NDArray[np.float64], codes: NDArray[np.intp], gap: float) -> NDArray[np.float64]:
-    def mean(block: NDArray[np.float64], start: int) -> NDArray[np.float64]:
+def _mean_over_all(X: np.ndarray, codes: np.ndarray, gap: float) -> np.ndarray:
+    def mean(block: np.ndarray, start: int) -> np.ndarray:
         differ = codes[start : start + len(block), None] != codes
         return np.sqrt(block**2 + gap**2 * differ).sum(axis=1) / (len(X) - 1)
 

@@ -122,10 +122,13 @@ class Diagnosis(Shown):
     kappa_prime_y: float  # largest over all labels
     gap: float  # delta'
     equilibrium: Equilibrium
-    proposition_left: float  # 2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1
-    proposition_best: tuple[float, float] | None  # (eta, smallest left side over step sizes), None if none is below 1
+    # 2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1
+    proposition_left: float
+    # (eta, smallest left side over step sizes), None if none is below 1
+    proposition_best: tuple[float, float] | None
     premises: list[Premise]
-    distances: np.ndarray | None  # (rounds,), ||lam_t - lh||_inf; None where the game cannot be replayed
+    # (rounds,), ||lam_t - lh||_inf; None where the game cannot be replayed
+    distances: np.ndarray | None
     flips_differ: np.ndarray | None  # (rounds,), how many labels differ from the equilibrium's
 
     def __str__(self) -> str:
@@ -280,11 +283,12 @@ def _best_step(K: np.ndarray, rest: Equilibrium, C: float, k: int, known: Consta
     if known.eta_infinity is None:
         return None
     best = (0.0, float("inf"))
+    diagonal = np.diag(K)
+    others = np.abs(K).sum(axis=1) - np.abs(diagonal)
     for eta in known.eta_infinity * np.geomspace(1e-4, 0.999, 40):
         z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)
         kappa_y = kappa_y_printed(C, rest.dual, multiplier(z, rest.signs, C))
-        diagonal = np.diag(K)
-        kappa = float((np.abs(1 - eta * diagonal) + eta * (np.abs(K).sum(axis=1) - np.abs(diagonal))).max())
+        kappa = float((np.abs(1 - eta * diagonal) + eta * others).max())
         left = _left(kappa_y, kappa_prime_y_worst(K, rest.dual, eta), k, kappa)
         if left < best[1]:
             best = (float(eta), left)
@@ -392,8 +396,7 @@ def dual_influence(model: Any) -> np.ndarray:
         if isinstance(model, GameClassifier):
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
         raise ValueError(f"{name} has no flip_rate_: give a fitted FloralClassifier, such as the head_ of a text model")
-    n = len(model.flip_rate_)
-    influence = np.zeros(n)
+    influence = np.zeros(len(model.flip_rate_))
     influence[model.support_] = np.abs(model.dual_coef_).max(axis=0)
     return influence
 

@@ -158,7 +158,8 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         if self.alternations and not isinstance(head, GameClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
-        sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        trusted = align(X, trusted, ("X", "trusted"))
         y = align(X, y)
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=self.module is not None, dtype=float_types(X), ensure_min_samples=2)

@@ -59,7 +59,8 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
     """
     with _ONE_READER:
         if isinstance(module, MLP):
-            module = copy.deepcopy(module).double()  # small: a row has the same features alone and in any batch
+            # small: a row has the same features alone and in any batch
+            module = copy.deepcopy(module).double()
         device, dtype = place_of(module)
         parts = find_layers(module, layer)
         caught: list[Any] = []
@@ -314,7 +315,8 @@ class FloralHead(HeadMixin, ClassifierMixin, Estimator):
         find_layers(self.module, self.layer)
         head = build_head(self.head, self.random_state)
         check_head_takes(head, sample_weight, trusted)
-        sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        trusted = align(X, trusted, ("X", "trusted"))
         y = align(X, y)
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, dtype=float_types(X), ensure_min_samples=2)

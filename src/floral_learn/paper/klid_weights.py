@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.stats import entropy, gaussian_kde
 from sklearn.metrics import euclidean_distances
@@ -27,8 +26,9 @@ from floral_learn.sanitizers.inputs import sanitizer_input
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
-_ROUNDING = float(np.finfo(float).eps)  # logs of duplicates' distances, and dimensions of equal ones, stay finite
-_Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
+# logs of duplicates' distances, and dimensions of equal ones, stay finite
+_ROUNDING = float(np.finfo(float).eps)
+_Samples = tuple[np.ndarray, np.ndarray]
 
 
 class KLIDWeights(Estimator):
@@ -97,7 +97,7 @@ class KLIDWeights(Estimator):
         plantings = [plant_flips(codes, len(classes), self.planted, rng) for _ in range(self.n_plantings)]
         seed = rng.randint(np.iinfo(np.int32).max)  # every width is judged on the same batches
 
-        def statistic(labels: NDArray[np.intp], gamma: Any) -> NDArray[np.float64]:
+        def statistic(labels: np.ndarray, gamma: Any) -> np.ndarray:
             batches = np.random.RandomState(seed)
             return cross_lid(features, labels, self.n_neighbors, gamma, self.batch_size, batches)
 
@@ -105,7 +105,8 @@ class KLIDWeights(Estimator):
         found = [statistic(labels, widths) for labels, _ in plantings]  # (widths, n) each
 
         def samples(number: int) -> list[_Samples]:
-            return _by_class([(*planting, s[number]) for planting, s in zip(plantings, found, strict=True)], classes)
+            seen = [(*planting, s[number]) for planting, s in zip(plantings, found, strict=True)]
+            return _by_class(seen, classes)
 
         candidates = [samples(number) for number in range(len(widths))]
         spread = [sum(divergence(*pair) for pair in pairs) for pairs in candidates] if len(widths) > 1 else [0.0]
@@ -119,16 +120,14 @@ class KLIDWeights(Estimator):
         self.sample_weight_ = weight
         return self
 
-    def _widths(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _widths(self, X: np.ndarray) -> np.ndarray:
         """The kernel widths among which the data choose."""
         if self.lid_gamma != "tuned":
             return np.array([resolve_gamma(self.lid_gamma, X)])
         return resolve_gamma("scale", X) * np.array(_WIDTHS)
 
 
-def _by_class(
-    seen: list[tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]], classes: NDArray[Any]
-) -> list[_Samples]:
+def _by_class(seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]], classes: np.ndarray) -> list[_Samples]:
     """(benign, flipped) values of s for each class, pooled over (labels, planted, s) of every planting."""
     pooled = []
     for code in range(len(classes)):
@@ -140,8 +139,8 @@ def _by_class(
 
 
 def plant_flips(
-    codes: NDArray[np.intp], n_classes: int, share: float, rng: np.random.RandomState
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    codes: np.ndarray, n_classes: int, share: float, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Labels (n,) with a random share replaced by another class, and the mask of the replaced ones."""
     planted = np.zeros(len(codes), bool)
     planted[rng.choice(len(codes), size=max(1, round(share * len(codes))), replace=False)] = True
@@ -150,9 +149,7 @@ def plant_flips(
     return labels, planted
 
 
-def density_ratio_weights(
-    s: NDArray[np.float64], benign: NDArray[np.float64], flipped: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def density_ratio_weights(s: np.ndarray, benign: np.ndarray, flipped: np.ndarray) -> np.ndarray:
     """w(s) in [0.1, 1] from samples of s for benign and for flipped rows.
 
     r = p_benign / p_flipped, clipped to [0, 2] and scaled to [0.1, 1]: equal densities give 0.55, the
@@ -175,11 +172,11 @@ def density_ratio_weights(
     return _tanh_weight(s, a, b)
 
 
-def _tanh_weight(s: NDArray[np.float64], a: float, b: float) -> NDArray[np.float64]:
+def _tanh_weight(s: np.ndarray, a: float, b: float) -> np.ndarray:
     return 0.55 - 0.45 * np.tanh(a * s - b)
 
 
-def divergence(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> float:
+def divergence(benign: np.ndarray, flipped: np.ndarray) -> float:
     """Kullback-Leibler divergence of the two densities of s, 0 where there is too little to tell."""
     if not _enough(benign, flipped):
         return 0.0
@@ -187,13 +184,13 @@ def divergence(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> flo
     return float(entropy(np.maximum(p, 1e-12), np.maximum(q, 1e-12)))
 
 
-def _enough(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> bool:
+def _enough(benign: np.ndarray, flipped: np.ndarray) -> bool:
     return min(len(benign), len(flipped)) >= _FEWEST and benign.std() > 0 and flipped.std() > 0
 
 
 def _densities(
-    benign: NDArray[np.float64], flipped: NDArray[np.float64], n_points: int = 512
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    benign: np.ndarray, flipped: np.ndarray, n_points: int = 512
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A grid over s and the two kernel density estimates on it."""
     pooled = np.concatenate([benign, flipped])
     # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
@@ -201,13 +198,13 @@ def _densities(
     return grid, gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)
 
 
-def nearest_distances(squared: NDArray[np.float64], n_neighbors: int) -> NDArray[np.float64]:
+def nearest_distances(squared: np.ndarray, n_neighbors: int) -> np.ndarray:
     """The min(k, m) smallest of squared distances (b, m) to m candidates, in order, per row."""
     k = min(n_neighbors, squared.shape[1])
     return np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1)
 
 
-def lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+def lid_of_nearest(nearest: np.ndarray, gamma: float) -> np.ndarray:
     """LID (b,) of rows by the squared distances (b, k) to their nearest candidates, in order."""
     scaled = np.maximum(gamma * nearest, _ROUNDING)
     log_t = scaled + np.log(-np.expm1(-scaled))  # log(exp(s) - 1) without overflow
@@ -216,13 +213,13 @@ def lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.flo
 
 
 def cross_lid(
-    X: NDArray[np.float64],
-    codes: NDArray[np.intp],
+    X: np.ndarray,
+    codes: np.ndarray,
     n_neighbors: int,
-    gamma: float | NDArray[np.float64],
+    gamma: float | np.ndarray,
     batch_size: int,
     rng: np.random.RandomState,
-) -> NDArray[np.float64]:
+) -> np.ndarray:
     """s (n,) = LID among rows of the own class / LID among rows of all other classes.
 
     Each class is dealt at random into batches of about ``batch_size`` rows; a row's own-class neighbours

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from floral_learn.base.estimator import Estimator
@@ -47,7 +46,7 @@ class KNNRelabel(Estimator):
         self.n_neighbors = n_neighbors
         self.threshold = threshold
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Sanitise labels y (n,) of rows X (n, d). A class never loses all of its labels."""
         features, classes, codes = sanitizer_input(self, X, y)
         blocks = nearest_others(features, self.n_neighbors)

@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
@@ -21,7 +20,7 @@ from floral_learn.game.gram import format_bytes, machine_bytes
 from floral_learn.game.kernels import resolve_gamma
 
 
-def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+def correct_gram(gram: np.ndarray, noise: float) -> np.ndarray:
     """Expected label-flipped Gram (n, n): off the diagonal times 1 - 4 noise (1 - noise)."""
     expected = gram * (1.0 - 4.0 * noise * (1.0 - noise))
     np.fill_diagonal(expected, np.diagonal(gram))
@@ -127,7 +126,7 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
             self.support_vectors_ = X[self.support_]
         return self
 
-    def _kernel(self, A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         if self.kernel == "precomputed":
             return A
         if callable(self.kernel):

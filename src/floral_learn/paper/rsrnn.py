@@ -15,7 +15,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import euclidean_distances
@@ -30,9 +29,9 @@ from floral_learn.base.estimator import Estimator, query_input, training_input, 
 class _Fit:
     """One iterate: centroids (K, d), their class codes (K,), who is judged flipped (n,), the objective."""
 
-    centroids: NDArray[np.float64]
-    labels: NDArray[np.intp]
-    flipped: NDArray[np.bool_]
+    centroids: np.ndarray
+    labels: np.ndarray
+    flipped: np.ndarray
     objective: float
 
 
@@ -152,12 +151,12 @@ class RSRNNClassifier(ClassifierMixin, Estimator):
 
 
 def _start(
-    X: NDArray[np.float64],
-    codes: NDArray[np.intp],
+    X: np.ndarray,
+    codes: np.ndarray,
     n_classes: int,
     n_centroids: int,
     rng: np.random.RandomState,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[np.ndarray, np.ndarray]:
     """k-means within every class; the n_centroids are shared evenly, the first classes get the remainder."""
     centroids, labels = [], []
     for code in range(n_classes):
@@ -170,9 +169,7 @@ def _start(
     return np.vstack(centroids), np.array(labels)
 
 
-def _majority_labels(
-    nearest: NDArray[np.intp], codes: NDArray[np.intp], labels: NDArray[np.intp], n_classes: int
-) -> NDArray[np.intp]:
+def _majority_labels(nearest: np.ndarray, codes: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Majority class (K,) of each centroid's rows; ties and empty centroids keep their label.
 
     A class that would own no centroid keeps the one where its share is largest.
@@ -192,9 +189,9 @@ def _majority_labels(
 
 
 def _objective(
-    squared: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    labels: NDArray[np.intp],
+    squared: np.ndarray,
+    codes: np.ndarray,
+    labels: np.ndarray,
     scale: float,
     complexity: float,
 ) -> float:
@@ -206,12 +203,12 @@ def _objective(
 
 
 def _prune(
-    squared: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    labels: NDArray[np.intp],
+    squared: np.ndarray,
+    codes: np.ndarray,
+    labels: np.ndarray,
     scale: float,
     complexity: float,
-) -> NDArray[np.intp]:
+) -> np.ndarray:
     """Centroids to keep: drop the one whose loss lowers the objective most, until none does."""
     keep = np.arange(len(labels))
     current = _objective(squared, codes, labels, scale, complexity)
@@ -230,9 +227,7 @@ def _prune(
     return keep
 
 
-def _move(
-    X: NDArray[np.float64], centroids: NDArray[np.float64], nearest: NDArray[np.intp], kept: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _move(X: np.ndarray, centroids: np.ndarray, nearest: np.ndarray, kept: np.ndarray) -> np.ndarray:
     moved = centroids.copy()
     for j in range(len(centroids)):
         rows = X[(nearest == j) & kept]

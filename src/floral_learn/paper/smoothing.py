@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit, logit
 from scipy.stats import binom
@@ -132,17 +131,17 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
     def _sides(self) -> list[int]:
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
-    def _fit_features(self, X: NDArray[np.float64]) -> None:
+    def _fit_features(self, X: np.ndarray) -> None:
         self._map = None
         if self.kernel == "linear":
             return
         gamma, most = resolve_gamma(self.gamma, X), min(self.n_components, len(X))
         self._map = Nystroem("rbf", gamma=gamma, n_components=most, random_state=self.random_state).fit(X)
 
-    def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
         return X if self._scaler is None else self._scaler.transform(X)
 
-    def _features(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _features(self, X: np.ndarray) -> np.ndarray:
         X = self._scaled(X)
         features = X if self._map is None else self._map.transform(X)
         return np.column_stack([features, np.ones(len(X))]) if self.fit_intercept else features
@@ -188,7 +187,8 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         prediction, flips = self.predict(X), self.certified_flips(X)
         features = self._features(query_input(self, X))
         codes = np.searchsorted(self.classes_, prediction)
-        attacker = Attacker(self._codes, ~np.eye(len(self.classes_), dtype=bool), np.ones(len(self._codes), dtype=bool))
+        possible, everyone = ~np.eye(len(self.classes_), dtype=bool), np.ones(len(self._codes), dtype=bool)
+        attacker = Attacker(self._codes, possible, everyone)
         rows, labels = [], []
         for j in range(len(features)):
             a = features[j] @ self._influence
@@ -198,7 +198,7 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         n = len(self._codes)
         return Certificate(prediction, flips, rows, labels, False, n, n, self._assumed())
 
-    def _turning(self, a: NDArray[np.float64], winner: int, attacker: Attacker) -> Any:
+    def _turning(self, a: np.ndarray, winner: int, attacker: Attacker) -> Any:
         """The fewest labels (of any rival) whose flips turn the mean vote at a row with weights a (n,)."""
         q = self.flip_probability
         found = []
@@ -207,8 +207,10 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
             # so the lead has a constant beside the labels' terms; it enters as slack, which may be negative.
             shift = 0.0
             if attacker.n_classes == 2:
-                lead = 2.0 * (a @ ((1.0 - 2.0 * q) * (attacker.codes == 1) + q) - 0.5) / (1.0 - 2.0 * q)
-                shift = (lead if winner == 1 else -lead) - float(a @ np.where(attacker.codes == winner, 1.0, -1.0))
+                mean_vote = a @ ((1.0 - 2.0 * q) * (attacker.codes == 1) + q)
+                lead = 2.0 * (mean_vote - 0.5) / (1.0 - 2.0 * q)
+                of_labels = float(a @ np.where(attacker.codes == winner, 1.0, -1.0))
+                shift = (lead if winner == 1 else -lead) - of_labels
             turn = turning_flips(a, 1e-12 * float(np.abs(a).sum()) + shift, winner, rival, attacker)
             if turn is not None:
                 found.append(turn)
@@ -220,7 +222,7 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
             settings["gamma"] = self._map.gamma
         return settings | {"scale": self.scale, "flip_probability": self.flip_probability}
 
-    def _radius(self, a: NDArray[np.float64]) -> NDArray[np.intp]:
+    def _radius(self, a: np.ndarray) -> np.ndarray:
         q = self.flip_probability
         radii, positives = [], []
         for y in self._targets:
@@ -236,7 +238,7 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         return np.where(np.sum(positives, axis=0) == 1, smallest, -1)
 
 
-def _solve_normal(normal: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_normal(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
     try:
         return cho_solve(cho_factor(normal), right)
     except LinAlgError as error:
@@ -246,8 +248,8 @@ def _solve_normal(normal: NDArray[np.float64], right: NDArray[np.float64]) -> ND
 
 
 def chernoff_log_failure(
-    a: NDArray[np.float64], y: NDArray[np.float64], q: float, positive: NDArray[np.bool_], max_iter: int = 40
-) -> NDArray[np.float64]:
+    a: np.ndarray, y: np.ndarray, q: float, positive: np.ndarray, max_iter: int = 40
+) -> np.ndarray:
     """log of an upper bound (m,) on the probability that a noisy vote misses the side in ``positive``.
 
     For side 1: P(a'Y < 1/2) <= min_{t >= 0} exp(t/2) prod_i E exp(-t a_i Y_i); side 0 mirrors it. The
@@ -259,7 +261,7 @@ def chernoff_log_failure(
     chance = np.where(y > 0.5, 1.0 - q, q)  # P(Y_i = 1)
     offset, floor = logit(chance), np.log1p(-chance).sum()
 
-    def slope(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def slope(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # mean of Y_i under the law tilted by exp(-t a_i Y_i): the derivative of its log moment
         share = expit(offset - t[:, None] * signed)
         first = 0.5 * sign[:, 0] - (signed * share).sum(axis=1)
@@ -289,7 +291,7 @@ def chernoff_log_failure(
     return np.minimum(log_bound, 0.0)
 
 
-def certified_flips(log_failure: NDArray[np.float64], q: float, n: int) -> NDArray[np.intp]:
+def certified_flips(log_failure: np.ndarray, q: float, n: int) -> np.ndarray:
     """Label flips (m,), at most n, that cannot turn a noisy majority that fails with probability <= exp(log_failure).
 
     -1 where that probability is not below 1/2. After r flips the noisy labels differ in law only on r rows. By
@@ -303,7 +305,7 @@ def certified_flips(log_failure: NDArray[np.float64], q: float, n: int) -> NDArr
     return np.where(log_failure < np.log(0.5), reached, -1)
 
 
-def _log_turning_mass(r: NDArray[np.intp], q: float) -> NDArray[np.float64]:
+def _log_turning_mass(r: np.ndarray, q: float) -> np.ndarray:
     """log of the smallest failure probability (len(r),) with which some vote is turned by r flips.
 
     D, the number of the r noisy labels that equal the flipped ones, is Bin(r, q) before and Bin(r, 1 - q) after
@@ -315,9 +317,7 @@ def _log_turning_mass(r: NDArray[np.intp], q: float) -> NDArray[np.float64]:
     return np.logaddexp(binom.logsf(c, r, q), np.log(share) + binom.logpmf(c, r, q))
 
 
-def flips_to_cross(
-    a: NDArray[np.float64], y: NDArray[np.float64], q: float, margin: NDArray[np.float64]
-) -> NDArray[np.intp]:
+def flips_to_cross(a: np.ndarray, y: np.ndarray, q: float, margin: np.ndarray) -> np.ndarray:
     """Flips (m,) that the mean vote E[a'Y] survives, exactly: the best attack takes the largest steps first.
 
     ``margin`` (m,) is E[a'Y] - 1/2. Flipping label i moves it by (1 - 2 q) a_i (1 - 2 y_i).

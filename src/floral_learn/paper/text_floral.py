@@ -236,7 +236,8 @@ def _ready(estimator: Any, seed: int, verbose: int) -> Any:
     if known.get("random_state", seed) is None:
         estimator.set_params(random_state=int(seed))
     if verbose and known.get("verbose", 1) == 0:
-        estimator.set_params(verbose=True if known["verbose"] is False else verbose)  # a pipeline wants a boolean
+        # a pipeline wants a boolean
+        estimator.set_params(verbose=True if known["verbose"] is False else verbose)
     return estimator
 
 

@@ -253,8 +253,9 @@ def find_equilibrium(K: np.ndarray, given: np.ndarray, C: float, k: int, max_tri
         seen.add(signs.tobytes())
         signs = answer
     # at an equilibrium the step of Algorithm 1 moves nothing
-    residual = np.abs(projected(dual - eta * (signs * (K @ (signs * dual)) - 1), signs, C) - dual).max()
-    return Equilibrium(dual, signs, gap(dual, k), float(residual), bool((answer == signs).all()), tries)
+    step = dual - eta * (signs * (K @ (signs * dual)) - 1)
+    residual = float(np.abs(projected(step, signs, C) - dual).max())
+    return Equilibrium(dual, signs, gap(dual, k), residual, bool((answer == signs).all()), tries)
 
 
 def gap(dual: np.ndarray, k: int) -> float:

@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods
 
 from floral_learn.base.alignment import align
@@ -62,14 +61,14 @@ class ContradictedLabels(Estimator):
         "n_jobs": [int, None],
         "random_state": ["random_state"],
     }
-    wrong_probability_: NDArray[np.float64]
+    wrong_probability_: np.ndarray
 
     def __init__(self, *, model: Any = None, n_jobs: int | None = None, random_state: Any = None) -> None:
         self.model = model
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit_resample(self, X: Any, y: Any, *, pred_probs: Any = None) -> tuple[Any, NDArray[Any]]:
+    def fit_resample(self, X: Any, y: Any, *, pred_probs: Any = None) -> tuple[Any, np.ndarray]:
         """Return the rows X (n, d), dense, sparse or a frame, and labels y (n,) that are kept.
 
         ``pred_probs`` (n, M) are held-out class probabilities of anyone's model, columns in the order of the sorted

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_X_y
 
 from floral_learn.base.alignment import align
@@ -12,7 +11,7 @@ from floral_learn.base.rows import read_rows, take_rows
 from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
 
-def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
+def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Checked parameters and data: X (n, d) floats (a frame's columns encoded), classes (M,), codes (n,)."""
     sanitizer._validate_params()
     y = align(X, y)
@@ -25,16 +24,14 @@ def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any], 
     return X, classes, codes
 
 
-def keep_rows(sanitizer: Any, X: Any, y: NDArray[Any], kept: NDArray[np.bool_]) -> tuple[Any, NDArray[Any]]:
+def keep_rows(sanitizer: Any, X: Any, y: np.ndarray, kept: np.ndarray) -> tuple[Any, np.ndarray]:
     """Return the masked rows of X, whatever container X is, and their labels; sets what every sanitiser reports."""
     sanitizer.sample_indices_ = np.flatnonzero(kept)
     sanitizer.relabeled_ = np.zeros(len(kept), dtype=bool)
     return (X if kept.all() else take_rows(X, sanitizer.sample_indices_)), y[kept]
 
 
-def spare_one_of_each_class(
-    change: NDArray[np.bool_], codes: NDArray[np.intp], doubt: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def spare_one_of_each_class(change: np.ndarray, codes: np.ndarray, doubt: np.ndarray) -> np.ndarray:
     """Withdraw the least doubtful change of every class that would lose all of its rows.
 
     Without it a sanitiser could hand a one-class problem to the classifier behind it, and a class that is

@@ -142,7 +142,8 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
     def _checks(self) -> dict[str, Any]:
         """What arrays may be, as both parts take them."""
         finite = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        sparse = get_tags(self.sanitizer).input_tags.sparse  # a classifier refuses itself: 1.6 has no tag for it
+        # a classifier refuses itself: 1.6 has no tag for it
+        sparse = get_tags(self.sanitizer).input_tags.sparse
         return {"accept_sparse": "csr" if sparse else False, "ensure_all_finite": finite}
 
     @staticmethod

@@ -149,7 +149,8 @@ class TextClassifier(ItemRows, ClassifierMixin, Estimator):
         classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
         weight = np.ones(len(codes))
         if sample_weight is not None:
-            weight = checked_weight(align(X, sample_weight, ("X", "sample_weight")), codes[:, None], codes, classes)
+            sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+            weight = checked_weight(sample_weight, codes[:, None], codes, classes)
             kept = np.flatnonzero(weight)
             texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
         held = None if validation is None else self._held_out(validation, classes)

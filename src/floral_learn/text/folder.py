@@ -91,7 +91,8 @@ def check_network(folder: str | os.PathLike[str]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MOST_BYTES // 32:  # Python needs some thirty times the bytes of a JSON text
+    # Python needs some thirty times the bytes of a JSON text
+    if path.stat().st_size > MOST_BYTES // 32:
         raise ValueError(f"{path} is too large")
     found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict):

@@ -99,7 +99,8 @@ def load_network(
     transformers = require_transformers()
     place = chosen_device(device)
     source = resolve_encoder(model)
-    load_part(transformers.AutoConfig, source)  # first: what it says of a folder that holds no model is clear
+    # first: what it says of a folder that holds no model is clear
+    load_part(transformers.AutoConfig, source)
     tokenizer = load_part(transformers.AutoTokenizer, source)
     loader = transformers.AutoModelForSequenceClassification
     if n_classes is None:
@@ -109,8 +110,9 @@ def load_network(
         network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
         _renew_last_layer(network)
     _ensure_padding(network, tokenizer, source)
+    most_tokens = min(max_length, readable_length(network))
     # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
-    return TextNetwork(network.float().to(place), tokenizer, place, min(max_length, readable_length(network)))
+    return TextNetwork(network.float().to(place), tokenizer, place, most_tokens)
 
 
 def _renew_last_layer(network: Any) -> None:
@@ -139,6 +141,7 @@ def readable_length(network: Any) -> float:
     for module in network.modules():
         table: Any = getattr(module, "position_embeddings", None)
         first = getattr(table, "padding_idx", None)
-        if first is not None:  # RoBERTa and models like it count places from after the padding token's number
+        # RoBERTa and models like it count places from after the padding token's number
+        if first is not None:
             return int(table.num_embeddings) - first - 1
     return getattr(network.config, "max_position_embeddings", math.inf)

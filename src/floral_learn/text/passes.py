@@ -36,8 +36,12 @@ def forward(model: Any, tokens: Tokens, device: str, pooling: str = "first") -> 
             batch = batch_of(tokens, rows, device)
             output = model(**batch, output_hidden_states=True)
             logits.append(output.logits.float())
-            last, kept = output.hidden_states[-1].float(), batch["attention_mask"][:, :, None].float()
-            vectors.append(last[:, 0] if pooling == "first" else (last * kept).sum(1) / kept.sum(1).clamp(min=1))
+            last = output.hidden_states[-1].float()
+            if pooling == "first":
+                vectors.append(last[:, 0])
+            else:
+                kept = batch["attention_mask"][:, :, None].float()
+                vectors.append((last * kept).sum(1) / kept.sum(1).clamp(min=1))
     back = np.argsort(np.concatenate(batches))
     return torch.cat(logits).cpu().numpy()[back], torch.cat(vectors).cpu().numpy()[back]
 
@@ -64,7 +68,8 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
                 scores, labels = model(**batch).logits.float(), torch.as_tensor(codes[rows], device=device)
                 loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
                 (gradient,) = torch.autograd.grad(loss, leaves)
-                norms.append((gradient.float() * batch["attention_mask"][:, :, None]).flatten(1).norm(dim=1).double())
+                kept = gradient.float() * batch["attention_mask"][:, :, None]
+                norms.append(kept.flatten(1).norm(dim=1).double())
                 logits.append(scores.detach().double())
     finally:
         hook.remove()

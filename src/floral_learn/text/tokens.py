@@ -31,11 +31,12 @@ class Tokens:
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
     """Token numbers of `texts`, cut after `max_length`."""
-    rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False, verbose=False)["input_ids"]
+    cut = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False, verbose=False)
+    rows = cut["input_ids"]
     lengths = np.array([len(row) for row in rows])
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
     return Tokens(ids, lengths, pad)
 
 

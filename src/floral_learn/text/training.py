@@ -42,7 +42,8 @@ def fine_tune(
         arguments = TrainingArguments(
             output_dir=folder,
             seed=seed,
-            optim="adamw_torch",  # offsets and layer norms are not decayed; gradients are cut to a norm of 1
+            # offsets and layer norms are not decayed; gradients are cut to a norm of 1
+            optim="adamw_torch",
             bf16=place.type == "cuda",
             use_cpu=place.type == "cpu",
             save_strategy="no",
@@ -54,7 +55,8 @@ def fine_tune(
             **settings,
         )
         arguments._n_gpu = min(arguments.n_gpu, 1)  # one device, the one that was asked for
-        trainer = _WeightedTrainer(network.model, arguments, data_collator=batch, train_dataset=list(range(len(codes))))
+        every = list(range(len(codes)))
+        trainer = _WeightedTrainer(network.model, arguments, data_collator=batch, train_dataset=every)
         trainer.remove_callback(PrinterCallback)
         epochs = _Epochs(trainer, network, held)
         trainer.add_callback(epochs)
