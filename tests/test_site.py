@@ -1,25 +1,16 @@
 """The built site in Chromium, on a desk and on a phone: nothing sticks out, no picture is missing."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
+from chrome import chrome, needs_chrome
 
 SITE = Path(__file__).resolve().parents[1] / "build" / "docs"
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="the site is not built: make docs"),
-    pytest.mark.skipif(
-        not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
-    ),
+    needs_chrome,
 ]
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
-)  # fmt: skip
 # On a desk no column of a result is behind a scroll bar; on a phone wide tables scroll within themselves.
 LOOK = """
 const width = document.documentElement.clientWidth;
@@ -46,15 +37,8 @@ def pages():
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROME
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chrome(tmp_path_factory) as driver:
+        yield driver
 
 
 @pytest.mark.parametrize(

@@ -11,27 +11,16 @@ pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
-import typer  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
+from commands import floral, refused  # noqa: E402
 
-from floral_learn.app import poison as command  # noqa: E402
 from floral_learn.app.tables import read_table  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.base import files as atomic_files  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def app():
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.callback()(lambda: None)
-    command.register(app)
-    return app
-
-
-@pytest.fixture
-def run(app, tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(app, ["poison", *map(str, arguments)], catch_exceptions=False)
 
 
 @pytest.fixture
@@ -55,10 +44,11 @@ def parse(path):
     return list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
 
 
-def test_the_documented_command_changes_labels_and_nothing_else(run, data, tmp_path):
+def test_the_documented_command_changes_labels_and_nothing_else(data, tmp_path):
     before = data.read_bytes()
-    result = run("in.csv", "--label", "y", "--attack", "alfa", "--budget", "0.1", "--seed", "0", "--out", "out.csv")
-    assert result.exit_code == 0, result.output
+    done = floral(
+        "poison", "in.csv", "--label", "y", "--attack", "alfa", "--budget", "0.1", "--seed", "0", "--out", "out.csv"
+    )
     assert data.read_bytes() == before
     old, new = parse(data), parse(tmp_path / "out.csv")
     assert [row[:-1] for row in old] == [row[:-1] for row in new]
@@ -73,13 +63,13 @@ def test_the_documented_command_changes_labels_and_nothing_else(run, data, tmp_p
     restored = table.relabelled(listed["row"].to_numpy(), listed["old_label"].to_numpy())
     (tmp_path / "restored.csv").write_bytes(restored)
     assert parse(tmp_path / "restored.csv") == old
-    assert "alfa: flipped 8 of 80 labels" in result.stdout
-    assert "standardised" in result.stdout
+    assert "alfa: flipped 8 of 80 labels" in done.stdout
+    assert "standardised" in done.stdout
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_every_attack_runs_and_a_seed_repeats(run, data, tmp_path, attack):
+def test_every_attack_runs_and_a_seed_repeats(data, tmp_path, attack):
     fast = {
         "lfa": ("n_check=2", "n_first=5"),
         "alfa-tilt": ("n_restarts=3",),
@@ -87,12 +77,12 @@ def test_every_attack_runs_and_a_seed_repeats(run, data, tmp_path, attack):
     }
     options = [word for value in fast.get(attack, ()) for word in ("-p", value)]
     for name in ("a.csv", "b.csv"):
-        assert run("in.csv", "-l", "y", "-a", attack, "-b", 4, "-s", 3, "-o", name, *options).exit_code == 0
+        floral("poison", "in.csv", "-l", "y", "-a", attack, "-b", 4, "-s", 3, "-o", name, *options)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes() != data.read_bytes()
     assert len(pd.read_csv(tmp_path / "a.csv.flips.csv")) == 4
 
 
-def test_parquet_keeps_schema_metadata_and_all_other_columns(run, tmp_path):
+def test_parquet_keeps_schema_metadata_and_all_other_columns(tmp_path):
     table = pa.table(
         {
             "a": pa.array(np.random.default_rng(0).normal(size=40), pa.float32()),
@@ -102,8 +92,7 @@ def test_parquet_keeps_schema_metadata_and_all_other_columns(run, tmp_path):
         }
     ).replace_schema_metadata({"who": "me"})
     pq.write_table(table, tmp_path / "in.parquet")
-    result = run("in.parquet", "-l", "y", "-b", "25%", "-o", "out.parquet")
-    assert result.exit_code == 0, result.output
+    floral("poison", "in.parquet", "-l", "y", "-b", "25%", "-o", "out.parquet")
     out = pq.read_table(tmp_path / "out.parquet")
     assert out.schema.equals(pq.read_table(tmp_path / "in.parquet").schema, check_metadata=True)
     for name in ("a", "b", "code"):
@@ -111,26 +100,25 @@ def test_parquet_keeps_schema_metadata_and_all_other_columns(run, tmp_path):
     assert sum(a != b for a, b in zip(out["y"].to_pylist(), table["y"].to_pylist(), strict=True)) == 10
 
 
-def test_numbers_keep_their_spelling_and_leading_zeros_stay_text(run, tmp_path):
+def test_numbers_keep_their_spelling_and_leading_zeros_stay_text(tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n" + "".join(f"{i},{'1.0' if i % 2 else '0.0'}\n" for i in range(20)))
-    assert run("n.csv", "-l", "y", "-b", 3, "-o", "o.csv").exit_code == 0
+    floral("poison", "n.csv", "-l", "y", "-b", 3, "-o", "o.csv")
     assert {row[1] for row in parse(tmp_path / "o.csv")[1:]} == {"1.0", "0.0"}
     (tmp_path / "z.csv").write_text("x,y\n" + "".join(f"{i},{'007' if i % 2 else '7'}\n" for i in range(20)))
-    assert run("z.csv", "-l", "y", "-b", 3, "-o", "oz.csv").exit_code == 0
+    floral("poison", "z.csv", "-l", "y", "-b", 3, "-o", "oz.csv")
     assert {row[1] for row in parse(tmp_path / "oz.csv")[1:]} == {"007", "7"}
     assert sum(a != b for a, b in zip(parse(tmp_path / "z.csv"), parse(tmp_path / "oz.csv"), strict=True)) == 3
 
 
-def test_a_target_loses_only_its_own_labels(run, data, tmp_path):
-    assert run("in.csv", "-l", "y", "-o", "o.csv", "-b", "5", "--target", "spam").exit_code == 0
+def test_a_target_loses_only_its_own_labels(data, tmp_path):
+    floral("poison", "in.csv", "-l", "y", "-o", "o.csv", "-b", "5", "--target", "spam")
     flips = list(csv.DictReader((tmp_path / "o.csv.flips.csv").open()))
     assert [row["old_label"] for row in flips] == ["spam"] * 5
 
 
-def test_constraints_of_the_red_team(run, data, tmp_path):
+def test_constraints_of_the_red_team(data, tmp_path):
     options = ("--only", "city, country=Rome, IT", "--target", "ham", "--drop", "size")
-    result = run("in.csv", "-l", "y", "-b", 10, "-o", "o.csv", *options)
-    assert result.exit_code == 0, result.output
+    floral("poison", "in.csv", "-l", "y", "-b", 10, "-o", "o.csv", *options)
     flips = pd.read_csv(tmp_path / "o.csv.flips.csv")
     rows = parse(data)[1:]
     assert len(flips) == 10
@@ -165,56 +153,51 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_one_line_exit_code_two_and_nothing_written(run, data, tmp_path, case):
+def test_wrong_input_is_one_line_exit_code_two_and_nothing_written(data, tmp_path, case):
     files = {"one.csv": b"x,y\n1,a\n2,a\n", "only.csv": b"y\na\nb\n"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     arguments, message = WRONG[case]
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
+    assert message in refused("poison", *arguments)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_failed_write_leaves_nothing(run, data, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_nothing(data, tmp_path, monkeypatch):
     def full(handle, mode):
         os.close(handle)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic_files.os, "fdopen", full)
-    result = run("in.csv", "-l", "y", "-o", "o.csv")
-    assert result.exit_code == 2
-    assert "cannot write o.csv.flips.csv: No space left on device" in result.stderr
+    assert "cannot write o.csv.flips.csv: No space left on device" in refused(
+        "poison", "in.csv", "-l", "y", "-o", "o.csv"
+    )
     assert os.listdir(tmp_path) == ["in.csv"]
 
 
-def test_labels_that_a_float_would_merge_stay_apart(run, tmp_path):
+def test_labels_that_a_float_would_merge_stay_apart(tmp_path):
     big = ["9007199254740992", "9007199254740993"]
     (tmp_path / "big.csv").write_text("x,y\n" + "".join(f"{i},{big[i % 2]}\n" for i in range(20)))
-    assert run("big.csv", "-l", "y", "-b", 4, "-o", "o.csv").exit_code == 0
+    floral("poison", "big.csv", "-l", "y", "-b", 4, "-o", "o.csv")
     before, after = parse(tmp_path / "big.csv"), parse(tmp_path / "o.csv")
     assert sum(a != b for a, b in zip(before, after, strict=True)) == 4
     assert {row[1] for row in after[1:]} == set(big)
     huge = ["12345678901234567890", "12345678901234567891"]  # beyond 64 bits: text
     (tmp_path / "huge.csv").write_text("x,y\n" + "".join(f"{i},{huge[i % 2]}\n" for i in range(20)))
-    assert run("huge.csv", "-l", "y", "-b", 4, "-o", "h.csv").exit_code == 0
+    floral("poison", "huge.csv", "-l", "y", "-b", 4, "-o", "h.csv")
     assert {row[1] for row in parse(tmp_path / "h.csv")[1:]} == set(huge)
 
 
 @pytest.mark.parametrize("wrong", [["-p", "C=abc"], ["-p", "n_init=x"], ["-p", "gamma=[1]"], ["--seed", "-1"]])
-def test_a_wrong_option_is_named_and_nothing_is_written(run, data, tmp_path, wrong):
-    result = run("in.csv", "-l", "y", "-a", "alfa", "-b", 4, "-o", "o.csv", *wrong)
-    assert result.exit_code == 2
+def test_a_wrong_option_is_named_and_nothing_is_written(data, tmp_path, wrong):
+    done = floral("poison", "in.csv", "-l", "y", "-a", "alfa", "-b", 4, "-o", "o.csv", *wrong, code=2)
     name = wrong[1].split("=")[0] if wrong[0] == "-p" else wrong[0]
-    assert name in result.output
+    assert name in done.output
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_an_attack_for_two_classes_names_those_for_more(run, tmp_path):
+def test_an_attack_for_two_classes_names_those_for_more(tmp_path):
     (tmp_path / "three.csv").write_text("x,y\n" + "".join(f"{i},{'abc'[i % 3]}\n" for i in range(30)))
-    result = run("three.csv", "-l", "y", "-a", "alfa", "-o", "o.csv")
-    assert result.exit_code == 2
-    assert "--attack alfa is defined for two classes, 'y' has 3; for more: random" in result.stderr
+    assert "--attack alfa is defined for two classes, 'y' has 3; for more: random" in refused(
+        "poison", "three.csv", "-l", "y", "-a", "alfa", "-o", "o.csv"
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import sparse
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import average_precision_score
@@ -175,18 +176,14 @@ def test_sparse_rows_and_wide_rows_are_welcome(moons):
 )
 def test_bad_data_are_refused_with_a_reason(moons, change, message):
     X, y = change(*moons[:2])
-    with pytest.raises(ValueError, match=message):
-        find_label_issues(X, y)
+    refuses(message, find_label_issues, X, y)
 
 
 def test_bad_masks_and_groups_are_refused(moons):
     X, y, _ = moons
-    with pytest.raises(ValueError, match="trusted= must be a boolean mask"):
-        find_label_issues(X, y, trusted=[1, 2])
-    with pytest.raises(ValueError, match="nothing to judge"):
-        find_label_issues(X, y, trusted=np.ones(400, bool))
-    with pytest.raises(ValueError, match="groups= must hold one name per row"):
-        find_label_issues(X, y, groups=["a"])
+    refuses("trusted= must be a boolean mask", find_label_issues, X, y, trusted=[1, 2])
+    refuses("nothing to judge", find_label_issues, X, y, trusted=np.ones(400, bool))
+    refuses("groups= must hold one name per row", find_label_issues, X, y, groups=["a"])
 
 
 def test_label_issues_of_a_game_are_those_of_the_evidence(blobs):

@@ -2,45 +2,26 @@
 
 import csv
 import io
-import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from chrome import chrome, needs_chrome
 
 from floral_learn.app.audit_page import render, write_audit_page
 from floral_learn.audit import LabelIssues, find_label_issues, read_decisions
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
-)
+pytestmark = needs_chrome
 AXE = Path(__file__).parents[1] / "app" / "review_page" / "axe.min.js"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROME
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    downloads = tmp_path_factory.mktemp("downloads")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.downloads = downloads
-    yield driver
-    driver.quit()
+    with chrome(tmp_path_factory, "--window-size=1200,900") as driver:
+        yield driver
 
 
 class Page:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -90,20 +91,16 @@ def test_probabilities_of_ones_own_can_be_the_judge(customers):
     found = find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, random_state=0)
     assert wrong[found.flagged.nonzero()[0]].mean() > 0.9
     assert len(found.flagged.nonzero()[0]) > 15
-    with pytest.raises(ValueError, match="not both"):
-        find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, model=LogisticRegression())
+    refuses("not both", find_label_issues, X, frame["label"].to_numpy(), pred_probs=p, model=LogisticRegression())
 
 
 def test_columns_are_named_in_frames_only(customers):
     frame = customers[0]
     with pytest.raises(ValueError, match="groups='who' names a column; X must be a DataFrame"):
         find_label_issues(np.zeros((300, 2)), frame["label"], groups="who")
-    with pytest.raises(ValueError, match="y is missing"):
-        find_label_issues(np.zeros((300, 2)))
-    with pytest.raises(ValueError, match="either y=, the labels, or label="):
-        find_label_issues(frame)
-    with pytest.raises(ValueError, match="nothing"):
-        find_label_issues(frame, label="nothing")
+    refuses("y is missing", find_label_issues, np.zeros((300, 2)))
+    refuses("either y=, the labels, or label=", find_label_issues, frame)
+    refuses("nothing", find_label_issues, frame, label="nothing")
 
 
 def test_one_row_classes_and_repeated_names_come_first_and_do_not_spoil_the_audit(customers):
@@ -171,8 +168,7 @@ def test_decisions_close_the_loop(customers):
     ],
 )
 def test_decisions_that_do_not_fit_are_refused(line, message):
-    with pytest.raises(ValueError, match=message):
-        read_decisions([line], np.array(["a", "b"]))
+    refuses(message, read_decisions, [line], np.array(["a", "b"]))
 
 
 def test_decisions_may_name_rows_by_their_number_in_the_file_and_the_last_word_counts(tmp_path):
@@ -193,5 +189,4 @@ def test_labels_and_probabilities_are_matched_to_the_rows_by_their_index(moons):
     plain = find_label_issues(rows, labels, pred_probs=p, random_state=0).score
     turned = find_label_issues(rows, labels[::-1], pred_probs=p.sample(frac=1, random_state=0), random_state=0).score
     np.testing.assert_array_equal(plain, turned)
-    with pytest.raises(ValueError, match="X and y name different rows"):
-        find_label_issues(rows, labels.rename({"r0": "other"}))
+    refuses("X and y name different rows", find_label_issues, rows, labels.rename({"r0": "other"}))

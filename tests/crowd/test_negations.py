@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from commands import floral
 
 from floral_learn import CrowdClassifier, JudgeReview, aggregate_votes, poison_votes
-from floral_learn.app import make_app
 from floral_learn.crowd import read_votes
 from floral_learn.crowd.readings import Answers, Reading, majority, read
 
@@ -158,8 +157,7 @@ def test_a_classifier_learns_from_them(crowd):
 def test_the_command_reads_them(crowd, tmp_path):
     truth, votes = crowd
     long_of(votes).to_csv(tmp_path / "votes.csv", index=False)
-    ran = CliRunner().invoke(make_app(), ["crowd", str(tmp_path / "votes.csv"), "--out", str(tmp_path / "out")])
-    assert ran.exit_code == 0, ran.output
+    ran = floral("crowd", tmp_path / "votes.csv", "--out", tmp_path / "out")
     labels = pd.read_csv(tmp_path / "out" / "consensus.csv").set_index("task")["label"]
     assert (labels == truth[labels.index]).mean() > 0.8
     assert "say what a task is not" in ran.output

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from floral_learn import CrowdClassifier, aggregate_votes
 from floral_learn.crowd import read_votes
@@ -51,34 +52,26 @@ def test_a_long_frame_is_matched_to_the_index_of_X(table):
 
 def test_a_task_that_X_does_not_hold_is_named(table):
     X = pd.DataFrame(np.zeros((60, 2)), index=[f"x{i}" for i in range(60)])
-    with pytest.raises(ValueError, match="tasks that X's index does not hold, such as 0"):
-        read_votes(long_of(table), X=X)
+    refuses("tasks that X's index does not hold, such as 0", read_votes, long_of(table), X=X)
 
 
 def test_X_of_another_length_is_refused(table):
-    with pytest.raises(ValueError, match="votes are on 60 tasks and X has 59 rows"):
-        aggregate_votes(table, np.zeros((59, 2)), missing=-1)
+    refuses("votes are on 60 tasks and X has 59 rows", aggregate_votes, table, np.zeros((59, 2)), missing=-1)
 
 
 def test_minus_one_is_not_guessed(table):
-    with pytest.raises(ValueError, match="pass missing=-1"):
-        aggregate_votes(table)
+    refuses("pass missing=-1", aggregate_votes, table)
 
 
 def test_votes_out_of_range_are_named(table):
-    with pytest.raises(ValueError, match=r"votes hold \[2\], which classes=\[0, 1\] does not"):
-        aggregate_votes(table, classes=[0, 1], missing=-1)
-    with pytest.raises(ValueError, match="infinity"):
-        aggregate_votes(np.array([[1.0, np.inf], [0.0, 1.0]]))
-    with pytest.raises(ValueError, match="not classes"):
-        aggregate_votes(np.random.default_rng(0).normal(size=(200, 3)))
-    with pytest.raises(ValueError, match="mix numbers and text"):
-        aggregate_votes(np.array([["a", 1], [2, "b"]], dtype=object))
+    refuses(r"votes hold \[2\], which classes=\[0, 1\] does not", aggregate_votes, table, classes=[0, 1], missing=-1)
+    refuses("infinity", aggregate_votes, np.array([[1.0, np.inf], [0.0, 1.0]]))
+    refuses("not classes", aggregate_votes, np.random.default_rng(0).normal(size=(200, 3)))
+    refuses("mix numbers and text", aggregate_votes, np.array([["a", 1], [2, "b"]], dtype=object))
 
 
 def test_no_vote_at_all_is_an_error():
-    with pytest.raises(ValueError, match="no vote at all"):
-        aggregate_votes(np.full((5, 3), np.nan))
+    refuses("no vote at all", aggregate_votes, np.full((5, 3), np.nan))
 
 
 def test_a_class_nobody_voted_for_has_a_small_probability(table):
@@ -125,17 +118,13 @@ def test_two_answers_of_one_person_share_one_vote():
 
 
 def test_names_must_fit_the_labels():
-    with pytest.raises(ValueError, match="groups must name one annotator per label"):
-        aggregate_votes(np.array([0, 1, 1]), groups=["a", "b"])
-    with pytest.raises(ValueError, match="already have names"):
-        aggregate_votes(np.array([[0, 1], [1, 1]]), groups=["a", "b"])
-    with pytest.raises(ValueError, match="name nobody"):
-        aggregate_votes(np.array([0, 1, 1]), groups=["a", None, "b"])
+    refuses("groups must name one annotator per label", aggregate_votes, np.array([0, 1, 1]), groups=["a", "b"])
+    refuses("already have names", aggregate_votes, np.array([[0, 1], [1, 1]]), groups=["a", "b"])
+    refuses("name nobody", aggregate_votes, np.array([0, 1, 1]), groups=["a", None, "b"])
 
 
 def test_everybody_of_one_mind_is_no_classifier():
-    with pytest.raises(ValueError, match="everybody voted 1"):
-        CrowdClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
+    refuses("everybody voted 1", CrowdClassifier().fit, np.zeros((4, 2)), np.ones((4, 3)))
     found = aggregate_votes(np.ones((4, 3)))
     assert (found.labels == 1).all()
     assert any("Everybody voted 1" in note for note in found.notes)
@@ -150,8 +139,7 @@ def test_everybody_of_one_mind_is_no_classifier():
     ],
 )
 def test_bad_gold_is_named(table, gold, message):
-    with pytest.raises(ValueError, match=message):
-        aggregate_votes(table, gold=gold, missing=-1)
+    refuses(message, aggregate_votes, table, gold=gold, missing=-1)
 
 
 def test_gold_that_is_missing_in_a_mapping_is_unknown(table):
@@ -176,10 +164,8 @@ def test_gold_as_a_series_is_matched_by_the_names_of_its_tasks():
         for gold in (truth, truth[::-1], truth.sample(frac=1, random_state=0).to_dict()):
             found = aggregate_votes(votes, gold=gold, random_state=0)
             assert (found.labels == truth[found.items]).all()
-    with pytest.raises(ValueError, match="gold names tasks that are not there: 0, 1, 2"):
-        aggregate_votes(long, gold=truth.reset_index(drop=True))
-    with pytest.raises(ValueError, match="gold names task 't01' twice"):
-        aggregate_votes(long, gold=pd.Series([0, 0], index=["t01", "t01"]))
+    refuses("gold names tasks that are not there: 0, 1, 2", aggregate_votes, long, gold=truth.reset_index(drop=True))
+    refuses("gold names task 't01' twice", aggregate_votes, long, gold=pd.Series([0, 0], index=["t01", "t01"]))
 
 
 def test_a_wide_frame_is_matched_to_features_in_another_order():
@@ -187,8 +173,7 @@ def test_a_wide_frame_is_matched_to_features_in_another_order():
     assert read_votes(wide, X=X).items.tolist() == X.index.tolist()
     found = aggregate_votes(wide, X, random_state=0)
     assert (found.labels == truth[found.items]).mean() > 0.9  # by position it would be a half
-    with pytest.raises(ValueError, match="X and votes name different rows"):
-        aggregate_votes(wide.rename(index={"t00": "other"}), X)
+    refuses("X and votes name different rows", aggregate_votes, wide.rename(index={"t00": "other"}), X)
 
 
 def test_one_and_its_text_are_two_names_and_that_is_said():
@@ -207,8 +192,7 @@ def test_a_frame_says_what_each_task_is():
 
 def test_a_small_long_frame_with_own_names_is_not_read_as_people():
     votes = pd.DataFrame({"id": list("xxyyzz"), "who": ["ann", "bob"] * 3, "said": [0, 1, 1, 1, 0, 0]})
-    with pytest.raises(ValueError, match="task=, worker= and label= name its columns"):
-        read_votes(votes)
+    refuses("task=, worker= and label= name its columns", read_votes, votes)
     assert read_votes(votes, task="id", worker="who", label="said").shape == (3, 2, 2)
     functions = pd.DataFrame({"f": ["a", None, "a"], "g": [None, "b", "b"]})  # each names a class of its own
     assert read_votes(functions).shape == (3, 2, 2)
@@ -216,8 +200,7 @@ def test_a_small_long_frame_with_own_names_is_not_read_as_people():
 
 def test_minus_one_is_not_guessed_in_a_frame_either(table):
     for votes in (long_of(table).replace({"label": {2: -1}}), pd.DataFrame(table.astype(float))):
-        with pytest.raises(ValueError, match="pass missing=-1"):
-            read_votes(votes)
+        refuses("pass missing=-1", read_votes, votes)
     assert -1 in read_votes(long_of(table).replace({"label": {2: -1}}), classes=[-1, 0, 1]).classes
 
 
@@ -238,10 +221,8 @@ def test_a_long_frame_may_have_other_names(table):
     with pytest.raises(ValueError, match="votes have no column 'who'; their columns are 'id', 'annotator', 'class'"):
         read_votes(votes, task="id", worker="who", label="class")
     named = votes.assign(id=[f"i{i}" for i in votes["id"]], annotator=[f"p{a}" for a in votes["annotator"]])
-    with pytest.raises(ValueError, match="task=, worker= and label= name its columns"):
-        aggregate_votes(named)
-    with pytest.raises(ValueError, match="not a frame"):
-        aggregate_votes(table, missing=-1, task="id")
+    refuses("task=, worker= and label= name its columns", aggregate_votes, named)
+    refuses("not a frame", aggregate_votes, table, missing=-1, task="id")
 
 
 def test_a_task_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
@@ -277,10 +258,8 @@ def test_a_wide_frame_may_name_its_tasks(table):
     with pytest.raises(ValueError, match="column 'task' names 7 twice; a wide frame has a row per task"):
         read_votes(named.assign(task=[7, *range(59)]))
     for frame in (named.rename(columns={"task": "id"}), texts):
-        with pytest.raises(ValueError, match="'id' holds other values than the rest"):
-            read_votes(frame)
-    with pytest.raises(ValueError, match="votes have no column 'worker'"):
-        read_votes(long_of(table).rename(columns={"worker": "who"}))
+        refuses("'id' holds other values than the rest", read_votes, frame)
+    refuses("votes have no column 'worker'", read_votes, long_of(table).rename(columns={"worker": "who"}))
 
 
 def test_a_feature_called_like_the_votes_is_warned_of(table):

@@ -5,6 +5,7 @@ import lzma
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from floral_bench.datasets import imdb, load_imdb
 
@@ -12,11 +13,9 @@ from floral_bench.datasets import imdb, load_imdb
 def test_a_file_of_other_reviews_is_refused(tmp_path):
     with lzma.open(tmp_path / imdb.FILE, "wt") as stream:
         stream.write(json.dumps({"text": "a film", "label": 1, "split": "train"}) + "\n")
-    with pytest.raises(ValueError, match="does not hold the known IMDB reviews"):
-        load_imdb(data_home=tmp_path)
+    refuses("does not hold the known IMDB reviews", load_imdb, data_home=tmp_path)
     (tmp_path / imdb.FILE).write_bytes(b"not compressed")
-    with pytest.raises(ValueError, match="not a file of IMDB reviews"):
-        load_imdb(data_home=tmp_path)
+    refuses("not a file of IMDB reviews", load_imdb, data_home=tmp_path)
 
 
 def test_without_file_and_network_the_places_searched_are_named(tmp_path, monkeypatch):
@@ -25,8 +24,7 @@ def test_without_file_and_network_the_places_searched_are_named(tmp_path, monkey
     monkeypatch.setenv("FLORAL_DATA", str(tmp_path / "empty"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("urllib.request.urlopen", _offline)
-    with pytest.raises(DataNotFoundError, match=r"empty.*set FLORAL_DATA"):
-        load_imdb()
+    refuses(r"empty.*set FLORAL_DATA", load_imdb, error=DataNotFoundError)
     assert not list((tmp_path / "cache").rglob("*.xz"))
 
 

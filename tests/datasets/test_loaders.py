@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
 from floral_bench.datasets.download import find_or_download
@@ -69,15 +70,12 @@ def test_moon_reference_labels_have_the_published_number_of_flips(labels, flips)
 
 
 def test_moon_refuses_reference_labels_for_other_rows():
-    with pytest.raises(ValueError, match="published for random_state=1"):
-        load_moon(random_state=2, labels="lfa-5")
-    with pytest.raises(ValueError, match="labels must be"):
-        load_moon(labels="lfa-6")
+    refuses("published for random_state=1", load_moon, random_state=2, labels="lfa-5")
+    refuses("labels must be", load_moon, labels="lfa-6")
 
 
 def test_moon_refuses_empty_parts():
-    with pytest.raises(ValueError, match="positive integers"):
-        load_moon(n_val=0)
+    refuses("positive integers", load_moon, n_val=0)
 
 
 def test_moon_reference_labels_without_the_file_say_where_they_were_looked_for(bare):
@@ -106,22 +104,18 @@ def test_mnist_subsets_are_disjoint_seeded_and_keep_labels():
     other = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, random_state=2)
     np.testing.assert_array_equal(data.X_train, again.X_train)
     assert not np.array_equal(data.X_train, other.X_train)
-    with pytest.raises(ValueError, match="do not fit"):
-        load_mnist(n_train=13007, n_val=1)
+    refuses("do not fit", load_mnist, n_train=13007, n_val=1)
 
 
 def test_mnist_refuses_bad_digits():
-    with pytest.raises(ValueError, match="digits must be"):
-        load_mnist(digits=(1, 1))
+    refuses("digits must be", load_mnist, digits=(1, 1))
 
 
 def test_mnist_refuses_a_file_with_other_data(bare):
     np.savez(bare / mnist.FILE, **{name: np.zeros(3, np.uint8) for name in mnist.ARRAY_SHA256})
-    with pytest.raises(ValueError, match="not the known MNIST data"):
-        load_mnist(data_home=bare)
+    refuses("not the known MNIST data", load_mnist, data_home=bare)
     np.savez(bare / mnist.FILE, x_train=np.zeros(3))
-    with pytest.raises(ValueError, match="lacks"):
-        load_mnist(data_home=bare)
+    refuses("lacks", load_mnist, data_home=bare)
 
 
 def test_mnist_offline_error_names_the_folders_and_leaves_nothing(bare, monkeypatch):
@@ -129,8 +123,7 @@ def test_mnist_offline_error_names_the_folders_and_leaves_nothing(bare, monkeypa
         raise OSError("network is unreachable")
 
     monkeypatch.setattr(mnist, "download_openml", no_network)
-    with pytest.raises(DataNotFoundError, match=r"download failed \(network is unreachable\).*FLORAL_DATA"):
-        load_mnist()
+    refuses(r"download failed \(network is unreachable\).*FLORAL_DATA", load_mnist, error=DataNotFoundError)
     assert not any(search_path()[-1].iterdir())
 
 
@@ -145,8 +138,7 @@ def test_files_are_looked_for_in_the_documented_order(bare, monkeypatch):
 
 def test_a_wrong_checksum_is_refused(bare):
     (bare / "x.bin").write_text("changed")
-    with pytest.raises(ValueError, match="not the expected file"):
-        find_file("x.bin", checksum="0" * 64, data_home=bare)
+    refuses("not the expected file", find_file, "x.bin", checksum="0" * 64, data_home=bare)
 
 
 def test_a_download_lands_in_data_home_once(bare):
@@ -167,8 +159,7 @@ def test_dataset_arrays_cannot_be_written_and_lengths_must_match():
     with pytest.raises(ValueError, match="read-only"):
         data.y_train[0] = 9
     assert len(data.with_labels(-data.y_train).poisoned) == 10
-    with pytest.raises(ValueError, match="X_train has 10 rows, y_train has 3"):
-        data.with_labels(data.y_train[:3])
+    refuses("X_train has 10 rows, y_train has 3", data.with_labels, data.y_train[:3])
     assert isinstance(data, Dataset)
 
 

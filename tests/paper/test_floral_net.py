@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -159,15 +160,13 @@ def test_the_gradient_attack_takes_its_network():
 )
 def test_a_wrong_parameter_is_named_before_training(monkeypatch, params, message):
     monkeypatch.setattr("floral_learn.paper.floral_net.train", lambda *a, **k: pytest.fail("training began"))
-    with pytest.raises(ValueError, match=message):
-        NeuralFloralClassifier(**params).fit(X, Y)
+    refuses(message, NeuralFloralClassifier(**params).fit, X, Y)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_asked_for_and_absent_is_an_error_before_training(monkeypatch):
     monkeypatch.setattr("floral_learn.paper.floral_net.train", lambda *a, **k: pytest.fail("training began"))
-    with pytest.raises(ValueError, match="torch sees no CUDA device"):
-        NeuralFloralClassifier(device="cuda").fit(X, Y)
+    refuses("torch sees no CUDA device", NeuralFloralClassifier(device="cuda").fit, X, Y)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -183,18 +182,12 @@ def test_cuda_trains_the_same_network_and_head():
 def test_bad_rows_labels_weights_and_trust_are_named_before_training(monkeypatch):
     monkeypatch.setattr("floral_learn.paper.floral_net.train", lambda *a, **k: pytest.fail("training began"))
     clf = NeuralFloralClassifier()
-    with pytest.raises(ValueError, match="NaN"):
-        clf.fit(np.where(X > 1, np.nan, X), Y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        clf.fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        clf.fit(X, np.zeros(120, dtype=int))
-    with pytest.raises(ValueError, match="sample_weight"):
-        clf.fit(X, Y, sample_weight=np.ones(3))
-    with pytest.raises(ValueError, match="trusted"):
-        clf.fit(X, Y, trusted=np.ones(3, dtype=bool))
-    with pytest.raises(ValueError, match="dim 3"):
-        clf.fit(X[:, :, None], Y)
+    refuses("NaN", clf.fit, np.where(X > 1, np.nan, X), Y)
+    refuses("inconsistent numbers of samples", clf.fit, X, Y[:-1])
+    refuses("at least 2 classes", clf.fit, X, np.zeros(120, dtype=int))
+    refuses("sample_weight", clf.fit, X, Y, sample_weight=np.ones(3))
+    refuses("trusted", clf.fit, X, Y, trusted=np.ones(3, dtype=bool))
+    refuses("dim 3", clf.fit, X[:, :, None], Y)
 
 
 def test_any_head_without_turns():
@@ -209,5 +202,4 @@ def test_weights_that_leave_a_class_out_are_refused_before_the_network_is_traine
 
     monkeypatch.setattr(floral_net, "train", lambda *_, **__: pytest.fail("the network was trained"))
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)
-    with pytest.raises(ValueError, match="sample_weight 0"):
-        NeuralFloralClassifier(epochs=2).fit(X, y, sample_weight=y.astype(float))
+    refuses("sample_weight 0", NeuralFloralClassifier(epochs=2).fit, X, y, sample_weight=y.astype(float))

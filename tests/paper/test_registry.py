@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import SVC
 
@@ -43,8 +44,7 @@ def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name
     if "random_state" in model.sanitizer.get_params():
         seeded = DEFENSES[name](random_state=5)
         assert (seeded.sanitizer.random_state, seeded.estimator.random_state) == (5, None)
-    with pytest.raises(TypeError, match="has no setting 'colour'"):
-        DEFENSES[name](colour="red")
+    refuses("has no setting 'colour'", DEFENSES[name], colour="red", error=TypeError)
 
 
 def test_contradicted_labels_stand_in_front_of_an_svc():
@@ -84,8 +84,7 @@ def made():
 def test_every_defense_refuses_a_regression_target():
     target = np.random.default_rng(1).normal(size=40)
     for name, model, X in made():
-        with pytest.raises(ValueError, match="Unknown label type"):
-            model.fit(X, target)
+        refuses("Unknown label type", model.fit, X, target)
         assert not hasattr(model, "classes_"), name
 
 
@@ -93,8 +92,7 @@ def test_every_defense_refuses_a_regression_target():
 def test_every_defense_refuses_several_labels_per_row(y):
     for name, model, X in made():
         words = "one label per row|1-D|inhomogeneous" if name == "transformer" else "one label per row.*multilabel"
-        with pytest.raises(ValueError, match=words):
-            model.fit(X, y)
+        refuses(words, model.fit, X, y)
         assert not hasattr(model, "classes_"), name
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from lemma_games import stability, summarise
+from refusals import refuses
 
 from floral_learn import FloralClassifier
 from floral_learn.paper import PaperFloralClassifier, constants, diagnose, find_equilibrium
@@ -195,15 +196,11 @@ def test_a_game_that_converges_is_recognised():
 
 def test_diagnose_refuses_what_it_cannot_judge(problem, fit):
     X, y = problem
-    with pytest.raises(ValueError, match="call fit first"):
-        diagnose(FloralClassifier())
-    with pytest.raises(ValueError, match="X has 20 rows; the fit had 30"):
-        diagnose(fit, X[:20])
-    with pytest.raises(ValueError, match="y differs from the labels of the fit"):
-        diagnose(fit, X, -y)
+    refuses("call fit first", diagnose, FloralClassifier())
+    refuses("X has 20 rows; the fit had 30", diagnose, fit, X[:20])
+    refuses("y differs from the labels of the fit", diagnose, fit, X, -y)
     three = FloralClassifier(n_rounds=5, random_state=0).fit(X, np.arange(30) % 3)
-    with pytest.raises(ValueError, match="two classes; this fit has 3"):
-        diagnose(three)
+    refuses("two classes; this fit has 3", diagnose, three)
 
 
 def test_sample_weights_are_noticed(problem):
@@ -212,8 +209,7 @@ def test_sample_weights_are_noticed(problem):
     clf = PaperFloralClassifier(gamma=2.0, budget=4, n_rounds=50, **GAME).fit(X, y, sample_weight=weight)
     found = diagnose(clf, X, y)
     assert found.distances is None
-    with pytest.raises(ValueError, match="no distances"):
-        found.plot()
+    refuses("no distances", found.plot)
 
 
 def test_the_plot_shows_the_distances(problem, fit):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 from floral_learn import LabelReview
 
@@ -85,10 +86,7 @@ def test_undo_takes_all_back_and_a_file_keeps_them(fours, review, tmp_path):
 
 
 def test_along_is_for_one_row(review):
-    with pytest.raises(ValueError, match="along names rows that are like the one of rows, which has 2"):
-        review.answer([0, 1], [0, 0], along=[2])
-    with pytest.raises(ValueError, match="same row twice"):
-        review.answer(0, 0, along=[0])
-    with pytest.raises(ValueError, match="from 0 to 159"):
-        review.answer(0, 0, along=[160])
+    refuses("along names rows that are like the one of rows, which has 2", review.answer, [0, 1], [0, 0], along=[2])
+    refuses("same row twice", review.answer, 0, 0, along=[0])
+    refuses("from 0 to 159", review.answer, 0, 0, along=[160])
     assert review.answers == {}

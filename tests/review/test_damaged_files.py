@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from archives import members, packed, places
 from scipy import sparse
 from sklearn.datasets import make_moons
 
@@ -29,18 +30,6 @@ def review():
 def raw(review, tmp_path_factory):
     review.save(path := tmp_path_factory.mktemp("review") / "review.skops")
     return path.read_bytes()
-
-
-def members(raw):
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def packed(files, compression=zipfile.ZIP_STORED):
-    with zipfile.ZipFile(stream := io.BytesIO(), "w", compression) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
 
 
 def opened(path, content):
@@ -126,15 +115,7 @@ def test_changed_schemas_raise_one_type_of_error(raw, tmp_path):
     rng, original = random.Random(1), json.loads(members(raw)["schema.json"])
     values = [None, 7, -1, "x", "", [], {}, True, 1e308, "null", "-1", "[]", "1e999", "99999999999999999999"]
     for number in range(100):
-        schema, places = copy.deepcopy(original), []
-
-        def collect(item, places=places):
-            keys = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
-            for key, value in list(keys):
-                places.append((item, key))
-                collect(value)
-
-        collect(schema)
-        item, key = rng.choice([p for p in places if p[1] == "content"] if number % 2 else places)
+        schema = copy.deepcopy(original)
+        item, key = rng.choice([p for p in places(schema) if p[1] == "content"] if number % 2 else places(schema))
         item[key] = rng.choice(values)
         opened(tmp_path / "r.skops", packed(members(raw) | {"schema.json": json.dumps(schema).encode()}))

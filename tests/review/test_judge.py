@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from scipy.stats import beta
 
 from floral_learn import aggregate_votes
@@ -103,10 +104,8 @@ def test_a_review_goes_on_where_it_stopped_and_refuses_another_prompt():
     again = JudgeReview(said, prompt="Is it spam?").resume(state)
     assert again.report() == review.report()
     assert again.ask(5).tolist() == review.ask(5).tolist()
-    with pytest.raises(ValueError, match="another prompt"):
-        JudgeReview(said, prompt="Is it ham?").resume(state)
-    with pytest.raises(ValueError, match="another answers"):
-        JudgeReview(1 - said, prompt="Is it spam?").resume(state)
+    refuses("another prompt", JudgeReview(said, prompt="Is it ham?").resume, state)
+    refuses("another answers", JudgeReview(1 - said, prompt="Is it spam?").resume, state)
 
 
 def test_answers_are_gold_for_votes():
@@ -122,11 +121,8 @@ def test_bad_input_is_one_line():
         ([asked], [7], "label 7 is given by no judge"),
         ([next(row for row in range(400) if row not in review.drawn)], [0], "was not asked about"),
     ):
-        with pytest.raises(ValueError, match=message):
-            review.answer(rows, labels)
-    with pytest.raises(ValueError, match="one class only"):
-        JudgeReview(np.zeros((10, 2)))
+        refuses(message, review.answer, rows, labels)
+    refuses("one class only", JudgeReview, np.zeros((10, 2)))
     silent = pd.DataFrame({"gpt": [0, 1, 0], "rules": [np.nan] * 3})
     for answers in (silent, silent.to_numpy()):
-        with pytest.raises(ValueError, match="never answers"):
-            JudgeReview(answers)
+        refuses("never answers", JudgeReview, answers)

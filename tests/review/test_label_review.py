@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification, make_moons
@@ -223,8 +224,7 @@ def test_a_class_that_answers_take_away_is_gone_and_training_says_so(moons):
     review = LabelReview(X, y, random_state=0)
     review.answer([0, 1], ["a", "a"])
     assert (review.labels == "a").all()
-    with pytest.raises(ValueError, match="training needs two classes, and every label is read as a"):
-        review.train(SVC())
+    refuses("training needs two classes, and every label is read as a", review.train, SVC())
 
 
 def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
@@ -369,10 +369,8 @@ def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
 
 def test_a_file_that_is_no_review_is_refused(tmp_path):
     (tmp_path / "other").write_text("hello")
-    with pytest.raises(ValueError, match="not a floral-learn review file"):
-        LabelReview.load(tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="no review file"):
-        LabelReview.load(tmp_path / "nothing")
+    refuses("not a floral-learn review file", LabelReview.load, tmp_path / "other")
+    refuses("no review file", LabelReview.load, tmp_path / "nothing", error=FileNotFoundError)
 
 
 @pytest.mark.parametrize(
@@ -483,8 +481,7 @@ def test_an_append_that_is_refused_changes_nothing(moons):
         (X[100:110], {"groups": ["a"] * 10}, "groups must be given for the new rows exactly if"),
         (sparse.csr_matrix(X[100:110]), {}, "X is sparse and the review's rows are not"),
     ):
-        with pytest.raises(ValueError, match=match):
-            review.append(new, given[100:110], **options)
+        refuses(match, review.append, new, given[100:110], **options)
     np.testing.assert_allclose(review.wrong_probability, before)
     assert len(review.labels) == 100
 
@@ -527,8 +524,7 @@ def test_rows_of_weight_decide_what_is_asked(moons):
 )
 def test_bad_calls_say_what_is_allowed(moons, call, match):
     X, _, given = moons
-    with pytest.raises(ValueError, match=match):
-        call(LabelReview(X, given, random_state=0))
+    refuses(match, call, LabelReview(X, given, random_state=0))
 
 
 @pytest.mark.parametrize(
@@ -549,13 +545,11 @@ def test_bad_calls_say_what_is_allowed(moons, call, match):
 )
 def test_bad_input_is_refused_before_any_work(moons, options, match):
     X, _, given = moons
-    with pytest.raises(ValueError, match=match):
-        LabelReview(X, given, **options)
+    refuses(match, LabelReview, X, given, **options)
 
 
 def test_a_column_name_in_place_of_labels_is_refused_in_one_line(moons):
-    with pytest.raises(ValueError, match="y must have one dimension"):
-        LabelReview(moons[0], "label")
+    refuses("y must have one dimension", LabelReview, moons[0], "label")
 
 
 @pytest.mark.parametrize("columns", [2, 30])
@@ -583,14 +577,12 @@ def test_it_says_when_to_stop_on_clean_labels_and_not_at_the_start():
 def test_a_class_that_no_given_label_has_can_be_answered(moons):
     X, y, _ = moons
     given = np.zeros_like(y)
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        LabelReview(X, given)
+    refuses("at least 2 classes", LabelReview, X, given)
     review = LabelReview(X, given, classes=[0, 1], random_state=0)
     rows = np.arange(0, 200, 5)
     review.answer(rows, y[rows])
     assert (review.labels != y).mean() < 0.25
-    with pytest.raises(ValueError, match="classes does not list: 1"):
-        LabelReview(X, y, classes=[0, 2])
+    refuses("classes does not list: 1", LabelReview, X, y, classes=[0, 2])
 
 
 def test_a_model_that_cannot_take_the_frame_names_the_column_and_what_helps():

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -190,8 +191,7 @@ def test_files_hold_the_whole_model_and_no_pickle(fitted, tmp_path):
 
 
 def test_the_general_save_says_how_to_save_it(fitted, tmp_path):
-    with pytest.raises(ValueError, match=r"model\.save\(folder\)"):
-        save(fitted, tmp_path / "model.skops")
+    refuses(r"model\.save\(folder\)", save, fitted, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
 
 
@@ -212,8 +212,7 @@ def test_a_folder_that_save_did_not_write_is_refused(damage, folder, tmp_path):
         where.mkdir()
     if damage == "broken note":
         (where / "floral.json").write_text('{"format": 1')
-    with pytest.raises(ValueError, match=r"not a folder that TextClassifier\.save wrote"):
-        TextClassifier.load(where)
+    refuses(r"not a folder that TextClassifier\.save wrote", TextClassifier.load, where)
 
 
 def test_same_seed_same_model_and_the_callers_random_numbers_are_left_alone(folder, fitted):
@@ -277,20 +276,16 @@ BAD_ROWS = [
 @pytest.mark.parametrize(("rows", "message"), BAD_ROWS, ids=[m for _, m in BAD_ROWS])
 def test_bad_rows_are_named_before_any_weights_are_read(folder, monkeypatch, rows, message):
     monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
-    with pytest.raises(ValueError, match=message):
-        tiny(folder).fit(*rows)
+    refuses(message, tiny(folder).fit, *rows)
 
 
 def test_bad_validation_rows_are_named_before_any_weights_are_read(folder, monkeypatch):
     monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
     texts, y = make_reviews(8)
-    with pytest.raises(ValueError, match=r"labels \[5\] do not occur"):
-        tiny(folder).fit(texts, y, (texts[:1], [5]))
-    with pytest.raises(ValueError, match="2 texts but validation has 1 labels"):
-        tiny(folder).fit(texts, y, (texts[:2], [1]))
+    refuses(r"labels \[5\] do not occur", tiny(folder).fit, texts, y, (texts[:1], [5]))
+    refuses("2 texts but validation has 1 labels", tiny(folder).fit, texts, y, (texts[:2], [1]))
     for wrong in (5, (texts,), "ab", (texts, y, y)):
-        with pytest.raises(ValueError, match=r"validation (must be a pair|texts is one string)"):
-            tiny(folder).fit(texts, y, wrong)
+        refuses(r"validation (must be a pair|texts is one string)", tiny(folder).fit, texts, y, wrong)
 
 
 def test_a_generator_of_texts_is_read_once(folder):
@@ -316,16 +311,14 @@ def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
 
     monkeypatch.setattr(training, "fine_tune", lambda *_, **__: pytest.fail("training began"))
     texts, y = make_reviews(8)
-    with pytest.raises(ValueError, match=message):
-        tiny(folder, **changes).fit(texts, y)
+    refuses(message, tiny(folder, **changes).fit, texts, y)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_cuda_asked_for_and_absent_is_an_error_before_the_weights(folder, monkeypatch):
     monkeypatch.setattr(network, "load_part", lambda *_, **__: pytest.fail("the encoder was read"))
     texts, y = make_reviews(8)
-    with pytest.raises(ValueError, match="device='cuda' was asked for"):
-        tiny(folder, device="cuda").fit(texts, y)
+    refuses("device='cuda' was asked for", tiny(folder, device="cuda").fit, texts, y)
 
 
 def test_a_missing_package_names_the_install_line(monkeypatch):
@@ -343,8 +336,7 @@ def test_before_fit_there_is_nothing_to_ask(folder):
 
 
 def test_wrong_codes_for_gradients_are_refused(fitted):
-    with pytest.raises(ValueError, match="class numbers from 0 to 1"):
-        fitted.input_gradient_norms(["a film"], [2])
+    refuses("class numbers from 0 to 1", fitted.input_gradient_norms, ["a film"], [2])
 
 
 def test_the_variable_names_the_default_encoder(folder, monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -140,8 +141,7 @@ def test_label_issues_rank_the_planted_flips_first(model):
     assert table["text"].iloc[0] == TEXTS[table["row"].iloc[0]]
     assert len(set(table["row"].iloc[:12]) & set(range(6))) >= 4
     assert "text" not in model.label_issues()
-    with pytest.raises(ValueError, match="3 texts, the model was trained on 80"):
-        model.label_issues(TEXTS[:3])
+    refuses("3 texts, the model was trained on 80", model.label_issues, TEXTS[:3])
 
 
 def test_files(model, tmp_path):
@@ -151,8 +151,7 @@ def test_files(model, tmp_path):
     assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
     (tmp_path / "model" / "head.skops").rename(tmp_path / "head.skops")
     for folder in (tmp_path, tmp_path / "model", tmp_path / "model" / "encoder"):
-        with pytest.raises(ValueError, match=r"not a folder that TextFloralClassifier\.save wrote"):
-            TextFloralClassifier.load(folder)
+        refuses(r"not a folder that TextFloralClassifier\.save wrote", TextFloralClassifier.load, folder)
 
 
 @pytest.mark.parametrize("fine_tune", [True, False])
@@ -179,8 +178,7 @@ def test_a_save_that_fails_leaves_the_folder_as_it_was(model, tmp_path):
     broken.head_ = copy.copy(model.head_)
     broken.head_.kernel = lambda a, b: a @ b.T
     broken.verbose = 1
-    with pytest.raises(ValueError, match="kernel is a function"):
-        broken.save(tmp_path / "model")
+    refuses("kernel is a function", broken.save, tmp_path / "model")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -214,8 +212,7 @@ def test_a_head_may_be_a_dict_and_parts_not_given_have_parameters(encoder):
     assert TextFloralClassifier().set_params(head=None).head is None
     search = GridSearchCV(TextFloralClassifier(encoder, fine_tune=False), {"head__n_rounds": [2, 4]}, cv=2)
     assert search.fit(np.array(TEXTS, dtype=object), LABELS).best_params_["head__n_rounds"] in (2, 4)
-    with pytest.raises(ValueError, match="Invalid parameter 'budgets'"):
-        TextFloralClassifier().set_params(head__budgets=0.3)
+    refuses("Invalid parameter 'budgets'", TextFloralClassifier().set_params, head__budgets=0.3)
 
 
 WRONG_HEADS = [
@@ -245,8 +242,7 @@ WRONG_HEADS = [
 @pytest.mark.parametrize(("head", "given", "message"), WRONG_HEADS, ids=[message for _, _, message in WRONG_HEADS])
 def test_what_the_head_refuses_is_refused_before_the_encoder_is_read(encoder, monkeypatch, head, given, message):
     monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
-    with pytest.raises((ValueError, TypeError), match=message):
-        TextFloralClassifier(encoder, head).fit(TEXTS, LABELS, **given)
+    refuses(message, TextFloralClassifier(encoder, head).fit, TEXTS, LABELS, **given, error=(ValueError, TypeError))
 
 
 def test_a_refit_that_fails_leaves_the_model_before(encoder):
@@ -273,10 +269,8 @@ def test_wrong_input_stops_before_the_encoder(encoder, monkeypatch):
     fitted = clone(encoder).freeze(["bad", "good"])
     monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
     made = TextFloralClassifier(encoder)
-    with pytest.raises(ValueError, match="empty text"):
-        made.fit(["a", ""], [0, 1])
-    with pytest.raises(ValueError, match="encoder"):
-        TextFloralClassifier(encoder=SVC()).fit(TEXTS, LABELS)
+    refuses("empty text", made.fit, ["a", ""], [0, 1])
+    refuses("encoder", TextFloralClassifier(encoder=SVC()).fit, TEXTS, LABELS)
     for one in (encoder, fitted):
         with pytest.raises(ValueError, match="fine_tune=False has none"):
             TextFloralClassifier(one, fine_tune=False).fit(TEXTS, LABELS, (TEXTS, LABELS))
@@ -287,8 +281,7 @@ def test_wrong_input_stops_before_the_encoder(encoder, monkeypatch):
 def test_a_head_without_label_issues_says_so(encoder):
     made = TextFloralClassifier(encoder, SVC(), fine_tune=False).fit(TEXTS, LABELS)
     assert made.predict(TEXTS[:2]).shape == (2,)
-    with pytest.raises(ValueError, match="SVC has no label_issues"):
-        made.label_issues()
+    refuses("SVC has no label_issues", made.label_issues)
 
 
 def test_influence_of_both_models_and_its_overlap(model):
@@ -332,10 +325,8 @@ def test_overlap_of_a_hand_made_case():
     ],
 )
 def test_wrong_influences_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    refuses(message, call)
 
 
 def test_labels_that_the_network_does_not_know_are_refused(model):
-    with pytest.raises(ValueError, match="does not know"):
-        gradient_influence(model.encoder_, TEXTS, np.zeros(80, int))
+    refuses("does not know", gradient_influence, model.encoder_, TEXTS, np.zeros(80, int))

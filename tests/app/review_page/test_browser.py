@@ -1,25 +1,16 @@
 """The page in Chromium: a reviewer who knows the truth, keys, two windows, hostile text, a phone, the dark, WCAG."""
 
-import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from chrome import chrome, needs_chrome
 
 from floral_learn import LabelReview, load
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
-)
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900",
-)  # fmt: skip
+pytestmark = needs_chrome
 AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
 SLIP = 0.3  # seconds in which the page takes a second press for a slip
@@ -27,16 +18,8 @@ SLIP = 0.3  # seconds in which the page takes a second press for a slip
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROME
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chrome(tmp_path_factory, "--window-size=1280,900") as driver:
+        yield driver
 
 
 class Page:
