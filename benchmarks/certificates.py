@@ -17,23 +17,17 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_mnist
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import between_marks, grid
 from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier, load_moon
 from floral_learn.certify import SpectralFeatures
-from floral_learn.datasets.files import search_path
 from floral_learn.paper import RandomizedSmoothingClassifier
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.md"
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05)  # flipped labels, of the training rows
 TOGETHER = (0.001, 0.005, 0.01)
 ROWS, LABELS = 1_000, 20_000  # test rows and training labels, at most
-
-
-def mnist():
-    path = next(folder / "mnist.npz" for folder in search_path() if (folder / "mnist.npz").is_file())
-    data = np.load(path)
-    return data["x_train"] / 255.0, data["y_train"].astype(int), data["x_test"] / 255.0, data["y_test"].astype(int)
 
 
 def load(name: str, cifar: Path | None):
@@ -44,7 +38,8 @@ def load(name: str, cifar: Path | None):
     if name == "cifar":
         data = np.load(cifar)
         return tuple(data[key].astype(float if "X" in key else int) for key in ("X", "y", "X_test", "y_test"))
-    X, y, T, t = mnist()
+    data = load_mnist(digits=None, dtype=float)
+    X, y, T, t = data.X_train, data.y_train, data.X_test, data.y_test
     if name == "seven":
         some, asked = np.isin(y, (1, 7)), np.isin(t, (1, 7))
         X, y, T, t = X[some], y[some], T[asked], t[asked]

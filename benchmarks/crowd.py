@@ -21,14 +21,13 @@ import pandas as pd
 
 from floral_bench.crowds.peers import KIT, as_frame, long_of, majority_of
 from floral_bench.crowds.real import ATTACKS, FEATURED, PUBLIC, attacked, load, public, redrawn_people, simulated, sure
-from floral_bench.crowds.tables import liar_table, real_table, shown
+from floral_bench.crowds.tables import PEERS, liar_table, real_table, shown
 from floral_bench.reporting.tables import between_marks
 from floral_learn import aggregate_votes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "crowd.md"
 CROWDS = ("labelme", "music", "product", "dogs", "rte")
 OURS, WITH_FEATURES = "ours", "ours, features"
-PEERS = ("majority", *KIT)
 BOOTSTRAP, DRAWS, HONEST = 20, 5, 100
 FIELDS = ["part", "crowd", "attack", "level", "draw", "method", "accuracy", "expected", "decided", "right_decided",
           "said_decided", "named", "seconds"]  # fmt: skip

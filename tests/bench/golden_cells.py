@@ -21,7 +21,7 @@ from floral_bench.contenders import SAFE_VERSION
 from floral_bench.crowds.cells import crowd_cells
 from floral_bench.crowds.score import run_cell as score_votes
 from floral_bench.plan import family_of
-from floral_bench.questions.ask_and_score import run_cells as ask_and_score
+from floral_bench.questions.ask_and_score import run_cell as ask_and_score
 from floral_bench.questions.cells import question_cells
 from floral_bench.runner import run_suite
 from floral_bench.spec import RESULTS_VERSION, Attack, Cell, CellResult, Data, Grid, Method, Suite, params
@@ -115,7 +115,7 @@ def compute(folder: Path) -> Golden:
                 if family_of(cell) == "attack":
                     labels = store.trace(cell, "labels")
                     found[name]["numbers"][PLACES] = int((labels == 1).nonzero()[0].sum())
-    for result in ask_and_score(questions()):
+    for result in map(ask_and_score, questions()):
         told = dict(result.cell.method.params)
         found[_name("questions", told["who"], result)] = _of(result)
     for result in map(score_votes, crowds()):

@@ -10,7 +10,7 @@ from typing import Any
 
 from floral_bench.data_kinds import kind_of
 from floral_bench.plan import HEAD_METHODS, NETWORK_METHODS
-from floral_bench.spec import Attack, Data, Grid, Method, Suite, params
+from floral_bench.spec import Attack, Data, Grid, Method, Suite, Wanted, params
 from floral_bench.suites import SUITES
 from floral_learn.base.extras import bench_install_line, install_line
 
@@ -19,32 +19,24 @@ NOT_COMPARABLE = "A quick run (few replications, rounds and settings) cannot be 
 QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
 
 
-def adapt(
-    suite: Suite,
-    *,
-    quick: bool = False,
-    reps: int | None = None,
-    methods: Sequence[str] = (),
-    levels: Sequence[float] = (),
-    seed: int | None = None,
-    reference: bool = False,
-) -> Suite:
-    """`suite` with the given changes; a ValueError names what is not possible."""
+def adapt(suite: Suite, **changes: Any) -> Suite:
+    """`suite` with the changes that are `Wanted`; a ValueError names what is not possible."""
+    wanted = Wanted(**changes)
     if kind_of(suite.data[0]).texts:
         suite = _encoder(suite)
-    if quick:
-        suite = _quick(suite, reps)
-    if seed is not None or reps is not None:
-        suite = _replications(suite, seed, reps)
-    if reference:
+    if wanted.quick:
+        suite = _quick(suite, wanted.reps)
+    if wanted.seed is not None or wanted.reps is not None:
+        suite = _replications(suite, wanted.seed, wanted.reps)
+    if wanted.reference:
         suite = _reference(suite)
-    if levels:
-        if bad := [level for level in levels if not 0 <= level < 50]:
+    if wanted.levels:
+        if bad := [level for level in wanted.levels if not 0 <= level < 50]:
             raise ValueError(f"--levels {bad[0]:g} is not a percentage of poisoned labels from 0 to below 50")
         # 10 and 10.0 are one level, and must have one key
-        suite = replace(suite, levels=tuple(int(v) if v == int(v) else v for v in sorted(set(levels))))
-    if methods:
-        suite = replace(suite, methods=_select(suite, methods))
+        suite = replace(suite, levels=tuple(int(v) if v == int(v) else v for v in sorted(set(wanted.levels))))
+    if wanted.methods:
+        suite = replace(suite, methods=_select(suite, wanted.methods))
     return suite
 
 

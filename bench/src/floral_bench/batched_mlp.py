@@ -43,16 +43,17 @@ class BatchedMLP:
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Logits of rows X (R, m, d), each network on its own rows; (R, m)."""
-        device = self.parameters["weight0"].device
-        with torch.no_grad():
-            return _all(self.parameters, torch.tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
+        return _applied(_all, self.parameters, X)
 
     def features(self, X: np.ndarray, epoch: int | None = None) -> np.ndarray:
         """What goes into the last layer for rows X (R, m, d), after a kept epoch or at the end; (R, m, width)."""
-        parameters = self.parameters if epoch is None else self.kept[epoch]
-        device = parameters["weight0"].device
-        with torch.no_grad():
-            return _all_features(parameters, torch.tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
+        return _applied(_all_features, self.parameters if epoch is None else self.kept[epoch], X)
+
+
+def _applied(function: Any, parameters: Parameters, X: np.ndarray) -> np.ndarray:
+    rows = torch.tensor(X, dtype=torch.float32, device=parameters["weight0"].device)
+    with torch.no_grad():
+        return function(parameters, rows).cpu().numpy()
 
 
 def train_mlps(

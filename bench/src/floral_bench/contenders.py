@@ -44,9 +44,8 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # One process: its search for issues starts workers of its own otherwise.
-            learner = CleanLearning(
-                inner, seed=self.random_state, verbose=False, find_label_issues_kwargs={"n_jobs": 1}
-            )
+            given = {"verbose": False, "find_label_issues_kwargs": {"n_jobs": 1}}
+            learner = CleanLearning(inner, seed=self.random_state, **given)
             try:
                 self.model_ = learner.fit(X, codes)
             except ValueError:

@@ -10,8 +10,6 @@ from floral_bench.datasets.download import find_or_download
 from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import DataNotFoundError, find_file
 
-FOLDER = "tables"
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -42,7 +40,7 @@ def load_table(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name not in TABLES:
         raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")
     origin = TABLES[name]
-    file = f"{FOLDER}/{name}.npz"
+    file = f"tables/{name}.npz"
     if origin.openml is None:
         path = find_file(file, hint=origin.hint)
     else:

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 # Raised whenever a change of the code changes numbers, or the form in which they are stored. A store of another version
@@ -69,6 +70,18 @@ class Method:
     def title(self) -> str:
         """The name in tables."""
         return self.label or self.name
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asked of a suite."""
+
+    quick: bool = False
+    reps: int | None = None
+    methods: Sequence[str] = ()
+    levels: Sequence[float] = ()
+    seed: int | None = None
+    reference: bool = False  # the authors' labels
 
 
 @dataclass(frozen=True)
@@ -131,11 +144,9 @@ class Suite:
         return list(dict.fromkeys(self._attack_cells())) + list(dict.fromkeys(self._method_cells()))
 
     def _combinations(self) -> Iterator[tuple[Data, int, Attack | None, float, tuple[float, float]]]:
-        for data, seed in zip(self.data, self.seeds, strict=True):
-            for setting in self.settings:
-                for attack in self.attacks:
-                    for level in self.levels:
-                        yield data, seed, self.attack_at(attack, level, setting), level, setting
+        draws = zip(self.data, self.seeds, strict=True)
+        for (data, seed), setting, attack, level in product(draws, self.settings, self.attacks, self.levels):
+            yield data, seed, self.attack_at(attack, level, setting), level, setting
 
     def attack_at(self, attack: Attack, level: float, setting: tuple[float, float]) -> Attack | None:
         """The attack as it is run in a combination; none at level 0."""

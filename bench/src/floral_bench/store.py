@@ -164,11 +164,6 @@ class Store:
         """(key, message) of the cells that failed."""
         return self._among("key, error FROM cells", keys, "AND status = 'error'")
 
-    def traceback(self, key: str) -> str | None:
-        """Where the error of a failed cell came from."""
-        found = self._among("traceback FROM cells", [key])
-        return found[0][0] if found else None
-
     def begin_run(self, suite: str, info: dict[str, Any]) -> int:
         """Note that a run started; `end_run` closes the note."""
         row = (suite, _now(), "running", json.dumps(info))

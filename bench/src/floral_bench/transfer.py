@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from floral_bench.displays import FIGURE
 from floral_learn.attacks import named_attacks
 from floral_learn.attacks.surrogates import fresh
 from floral_learn.base.extras import drawing_axis
 from floral_learn.base.validation import generator
-
-FIGURE = 5, 4  # inches
 
 
 def transfer_table(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 from floral_bench.crowds.peers import METHODS, available
 from floral_bench.crowds.problems import HELD_OUT, REAL
-from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
+from floral_bench.spec import Attack, Cell, Data, Method, Wanted, params, plain_cell
 
 # Attack, and whether the liars know the truth.
 ATTACKS: tuple[tuple[str, bool], ...] = (
@@ -29,40 +30,31 @@ CROWDS = {
 VERSION = 13
 
 
-def crowd_cells(
-    *,
-    quick: bool = False,
-    reps: int | None = None,
-    methods: Sequence[str] = (),
-    levels: Sequence[float] = (),
-    seed: int | None = None,
-) -> list[Cell]:
+def crowd_cells(**changes: Any) -> list[Cell]:
     """The suite as the user asked for it, on data on which no rule was chosen.
 
     Quick is one split of digits and wine, two attacks, three aggregators.
     """
-    if unknown := [name for name in methods if name not in METHODS]:
+    wanted = Wanted(**changes)
+    if unknown := [name for name in wanted.methods if name not in METHODS]:
         raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {', '.join(METHODS)}")
-    chosen = [name for name in available() if not methods or name in methods]
-    if quick:
+    chosen = [name for name in available() if not wanted.methods or name in wanted.methods]
+    if wanted.quick:
         names: tuple[str, ...] = ("wine", "digits")
-        attacks, strengths = ATTACKS[:2], tuple(levels) or (20.0, 40.0)
-        chosen = [name for name in chosen if methods or name in ("majority", "dawid-skene", "ours")]
+        attacks, strengths = ATTACKS[:2], tuple(wanted.levels) or (20.0, 40.0)
+        chosen = [name for name in chosen if wanted.methods or name in ("majority", "dawid-skene", "ours")]
     else:
         names = (*REAL, *HELD_OUT)
-        attacks, strengths = ATTACKS, tuple(levels) or LEVELS
-    first = 0 if seed is None else seed
+        attacks, strengths = ATTACKS, tuple(wanted.levels) or LEVELS
     cells = []
     # A run that is stopped early has whole problems, and every attack before rarer levels.
     halves = (strengths[:2], strengths[2:])
     threats = [("none", False, 0.0)] + [(a, i, s) for half in halves for a, i in attacks for s in half if s > 0]
-    for split in range(first, first + (1 if reps is None else reps)):
-        for attack, informed, level in threats:
-            for name in names:
-                for kind in CROWDS[name][:1] if quick else CROWDS[name]:
-                    for method in chosen:
-                        data, threat = Data(name, params(kind=kind, split=split)), params(informed=informed)
-                        own = params(aggregator=method, version=VERSION if method.startswith("ours") else 1)
-                        asked = Method("crowd", own, per_setting=False)
-                        cells.append(plain_cell(data, Attack(attack, threat), level, asked, split))
+    splits, crowds = range(1 if wanted.reps is None else wanted.reps), [(n, kind) for n in names for kind in CROWDS[n]]
+    for number, (attack, informed, level), (name, kind), method in product(splits, threats, crowds, chosen):
+        split = (wanted.seed or 0) + number
+        data, threat = Data(name, params(kind=kind, split=split)), params(informed=informed)
+        own = params(aggregator=method, version=VERSION if method.startswith("ours") else 1)
+        asked = Method("crowd", own, per_setting=False)
+        cells.append(plain_cell(data, Attack(attack, threat), level, asked, split))
     return cells

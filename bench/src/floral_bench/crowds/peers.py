@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,23 +29,9 @@ def majority(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def ours(problem: CrowdProblem, votes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """`aggregate_votes` with features."""
-    return _ours(votes, problem.X, problem, seed)
-
-
-def ours_without_features(problem: CrowdProblem, votes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """`aggregate_votes` from votes alone."""
-    return _ours(votes, None, problem, seed)
-
-
-def kit(name: str) -> Aggregator:
+def kit(problem: CrowdProblem, votes: np.ndarray, seed: int, *, name: str) -> np.ndarray:
     """An aggregator of crowd-kit at its own defaults."""
-
-    def aggregate(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
-        return as_frame(KIT[name](seed), long_of(votes), len(problem.classes), len(votes))
-
-    return aggregate
+    return as_frame(KIT[name](seed), long_of(votes), len(problem.classes), len(votes))
 
 
 def _kit(name: str, **known: Any) -> Any:
@@ -80,10 +67,10 @@ def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
 
 METHODS: dict[str, Aggregator] = {
     "majority": majority,
-    **{name: kit(name) for name in KIT},
+    **{name: partial(kit, name=name) for name in KIT},
     "crowdlab": crowdlab,
-    "ours without features": ours_without_features,
-    "ours": ours,
+    "ours without features": lambda problem, votes, seed: _ours(votes, None, problem, seed),
+    "ours": lambda problem, votes, seed: _ours(votes, problem.X, problem, seed),
 }
 NEEDS = {**dict.fromkeys(KIT, "crowdkit"), "crowdlab": "cleanlab"}
 

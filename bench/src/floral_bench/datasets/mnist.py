@@ -131,9 +131,5 @@ def download_openml(path: Path) -> None:
     images, digits = images.astype(np.uint8), digits.astype(np.uint8)
     with open(path, "wb") as stream:
         np.savez_compressed(
-            stream,
-            x_train=images[:60000],
-            y_train=digits[:60000],
-            x_test=images[60000:],
-            y_test=digits[60000:],
+            stream, x_train=images[:60000], y_train=digits[:60000], x_test=images[60000:], y_test=digits[60000:]
         )

@@ -24,12 +24,7 @@ SWING = 1e-12
 
 
 def project_as_printed(
-    z: np.ndarray,
-    signs: np.ndarray,
-    cap: np.ndarray,
-    mu: Any = 0.0,
-    backend: NumpyBackend = NUMPY,
-    weight: None = None,
+    z: np.ndarray, signs: np.ndarray, cap: np.ndarray, mu: Any = 0.0, backend: NumpyBackend = NUMPY, weight: None = None
 ) -> Projection:
     """Algorithm 2 on columns z (n, R) with caps (n, R) or (n, 1), without its lines 5 to 7; for `Game.projection`.
 

@@ -51,9 +51,9 @@ def _compute(family: str, cells: list[Cell], labels: dict[str, np.ndarray], devi
     """The results of cells of one kind. A new kind is some lines here and one in `plan.family_of`."""
     first = cells[0]
     if family == "questions":
-        from floral_bench.questions.ask_and_score import run_cells
+        from floral_bench.questions.ask_and_score import run_cell as ask_and_score
 
-        return run_cells(cells)
+        return [ask_and_score(cell) for cell in cells]
     if family == "crowd":
         from floral_bench.crowds.score import run_cell
 

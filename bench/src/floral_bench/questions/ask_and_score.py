@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,6 @@ OTHER_MODELS: dict[str, Any] = {
     "boosting": HistGradientBoostingClassifier(max_iter=30, random_state=0),
 }
 PLAIN = "SVC"
-
-
-def run_cells(cells: Sequence[Cell]) -> list[CellResult]:
-    """The results of several cells."""
-    return [run_cell(cell) for cell in cells]
 
 
 def run_cell(cell: Cell) -> CellResult:
@@ -117,11 +112,7 @@ def _score_review(
 
 
 def answered(
-    review: LabelReview,
-    y: np.ndarray,
-    rng: np.random.Generator,
-    errors: float,
-    choose: Callable[[int], np.ndarray],
+    review: LabelReview, y: np.ndarray, rng: np.random.Generator, errors: float, choose: Callable[[int], np.ndarray]
 ) -> Iterator[int]:
     """Answer rows one by one up to ten, then by fives and by tens; yields each of MARKS when it is reached."""
     classes, count = np.unique(y), 0

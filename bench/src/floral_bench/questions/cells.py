@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from floral_bench.questions.peers import WEIGHTS
 from floral_bench.questions.problems import GROUPED, KINDS, QUICK, REPORT, ROWS
-from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
+from floral_bench.spec import Attack, Cell, Data, Method, Wanted, params, plain_cell
 
 # the review, and its correction behind other rows: at random, the audit's top suspects, where it is least sure
 REVIEW, RANDOM, SUSPECTS, UNSURE = "review", "random-corrected", "suspects-corrected", "least-sure-corrected"
@@ -24,20 +23,14 @@ MORE_ROWS, WRONG = (2000, 8000), (5, 10)  # training rows; percent of the answer
 VERSION = 17
 
 
-def question_cells(
-    *,
-    quick: bool = False,
-    reps: int | None = None,
-    methods: Sequence[str] = (),
-    levels: Sequence[float] = (),
-    seed: int | None = None,
-) -> list[Cell]:
+def question_cells(**changes: Any) -> list[Cell]:
     """The suite as the user asked for it, the most telling cells first; quick is one split of two small sets."""
-    if unknown := [name for name in methods if name not in WHO]:
+    wanted = Wanted(**changes)
+    if unknown := [name for name in wanted.methods if name not in WHO]:
         raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {', '.join(WHO)}")
-    names = tuple(name for part in (QUICK if quick else REPORT).values() for name in part)
-    first, count = seed or 0, (1 if quick else SPLITS) if reps is None else reps
-    kinds = [(kind, level) for kind, level in KINDS if not levels or level in levels]
+    names = tuple(name for part in (QUICK if wanted.quick else REPORT).values() for name in part)
+    first, count = wanted.seed or 0, (1 if wanted.quick else SPLITS) if wanted.reps is None else wanted.reps
+    kinds = [(kind, level) for kind, level in KINDS if not wanted.levels or level in wanted.levels]
     base = [
         (name, split, kind, level)
         for split in range(first, first + count) for kind, level in kinds for name in names
@@ -48,12 +41,12 @@ def question_cells(
     cells += [_cell(b, who) for who in (SUSPECTS, UNSURE, RANDOM) for b in twice if b[3] == 30]
     cells += [_cell(b, REVIEW, groups=groups) for b in twice if b[2] in GROUPED for groups in (AUTHOR, NAMES)]
     cells += [_cell(b, who) for b in once for who in WEIGHTS]
-    if not quick:
+    if not wanted.quick:
         cells += [_cell(b, REVIEW, wrong=wrong) for wrong in WRONG for b in once]
         cells += [_cell(b, REVIEW, others=True) for b in base if b[1] == first and b[0] in NARROW]
         large = [b for b in once if b[0] in LARGE and b[3] == 30 and b[2] != "random"]
         cells += [_cell(b, REVIEW, rows=rows) for rows in MORE_ROWS for b in large]
-    return [cell for cell in cells if not methods or dict(cell.method.params)["who"] in methods]
+    return [cell for cell in cells if not wanted.methods or dict(cell.method.params)["who"] in wanted.methods]
 
 
 def _cell(base: tuple[str, int, str, float], who: str, rows: int = ROWS, **told: Any) -> Cell:

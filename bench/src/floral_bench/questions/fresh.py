@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from scipy.stats import beta
 
 from floral_bench.questions.cells import MARKS
+from floral_bench.real.planted import margin
 from floral_bench.reporting.tables import markdown
 from floral_learn import LabelReview
 from floral_learn.datasets.files import find_file
@@ -86,8 +87,7 @@ ERRORS = ("anywhere", "one way", "between classes that are alike", "along a colu
 def _certainty(scores: np.ndarray) -> np.ndarray:
     if scores.shape[1] == 1:
         return np.ones(len(scores))
-    ranked = np.sort(scores, axis=1)
-    gap = ranked[:, -1] - ranked[:, -2]
+    gap = margin(scores)
     return gap / gap.mean()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import floral_learn
 from floral_bench.real.asking import CHOOSERS, MARKS, after_answers
@@ -14,7 +15,7 @@ from floral_bench.real.judging import JUDGES, ON_PROBABILITIES, Judge, measures
 from floral_bench.real.planted import KINDS
 from floral_bench.real.sets import PLANTED, SETS, TRUE, arrays, missing, problem
 from floral_bench.real.telling_nothing import MODELS, trained
-from floral_bench.spec import Attack, Cell, CellResult, Data, Method, params, plain_cell
+from floral_bench.spec import Attack, Cell, CellResult, Data, Method, Wanted, params, plain_cell
 
 AUDIT, REVIEW, ALONE = "audit", "review", "nobody to ask"
 PLANTED_USE = "planted"
@@ -46,18 +47,13 @@ def prepare(cells: Sequence[Cell]) -> None:
         arrays(name)
 
 
-def real_cells(
-    *,
-    quick: bool = False,
-    reps: int | None = None,
-    methods: Sequence[str] = (),
-    levels: Sequence[float] = (),
-    seed: int | None = None,
-) -> list[Cell]:
+def real_cells(**changes: Any) -> list[Cell]:
     """The suite as the user asked for it; quick is one split of two small sets, without wrong answers.
 
     `methods` are parts of the suite (audit, review, nobody to ask) or whom they compare.
     """
+    wanted = Wanted(**changes)
+    quick, reps, methods = wanted.quick, wanted.reps, wanted.methods
     known = (AUDIT, REVIEW, ALONE, *JUDGES, *CHOOSERS, *MODELS)
     if unknown := [name for name in methods if name not in known]:
         raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {'; '.join(known)}")
@@ -70,9 +66,9 @@ def real_cells(
         if split >= (few if reps is None else reps):
             continue
         wrong = (0,) if quick or name in PLANTED or split >= (WRONG_SPLITS if reps is None else reps) else WRONG_ANSWERS
-        for where, (who, answers) in product(_labels(name, part, levels), _compared(part, name, wrong)):
+        for where, (who, answers) in product(_labels(name, part, wanted.levels), _compared(part, name, wrong)):
             if not methods or part in methods or who in methods:
-                cells.append(_cell(where, part, who, answers, (seed or 0) + split, rows[part]))
+                cells.append(_cell(where, part, who, answers, (wanted.seed or 0) + split, rows[part]))
     # What tells most comes first, so that a suite that is stopped early can be read.
     return sorted(cells, key=lambda cell: (cell.seed, cell.data.name in PLANTED, _wrong_answers(cell)))
 

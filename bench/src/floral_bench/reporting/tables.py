@@ -158,12 +158,6 @@ def with_spread(mean: float, spread: float) -> str:
     return "" if mean != mean else f"{mean:.3f}" + ("" if spread != spread else f"\u00a0±\u00a0{spread:.3f}")
 
 
-def spread(values: Iterable[float], digits: int = 3) -> str:
-    """Mean and sample deviation of some replications; of one, it alone."""
-    found = np.array(list(values))
-    return f"{found.mean():.{digits}f}" + (f" ± {sample_deviation(found):.{digits}f}" if len(found) > 1 else "")
-
-
 def level_markdown(part: LevelTable) -> str:
     """A small table as Markdown: the best in bold, the paper's numbers in italics in a line below each method."""
     lines = []
