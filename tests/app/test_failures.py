@@ -9,6 +9,8 @@ import warnings
 
 import pytest
 
+from floral_learn.base import models
+
 typer = pytest.importorskip("typer")
 from typer.main import get_command  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
@@ -58,7 +60,6 @@ def test_only_our_own_warnings_are_shown_once_and_as_one_line(tmp_path):
     def body() -> None:
         warnings.warn("from a library", UserWarning, stacklevel=2)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
-        from floral_learn.base import models
 
         exec("import warnings\nwarnings.warn('ours,\\nin two lines', UserWarning, stacklevel=1)", vars(models))
 

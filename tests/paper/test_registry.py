@@ -12,7 +12,14 @@ from sklearn.svm import SVC
 
 import floral_learn
 from floral_learn import paper
-from floral_learn.paper import DEFENSES
+from floral_learn.paper import (
+    DEFENSES,
+    CurieFilter,
+    KLIDWeights,
+    KNNRelabel,
+    LabelNoiseSVC,
+    RandomizedSmoothingClassifier,
+)
 
 FULL_NAMES = {
     "floral": "FloralClassifier",
@@ -101,3 +108,22 @@ def test_the_way_out_of_several_labels_works():
     Y = (X > 0).astype(int)
     model = MultiOutputClassifier(DEFENSES["floral"](n_rounds=50, random_state=0)).fit(X, Y)
     assert (model.predict(X) == Y).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (CurieFilter, {"confidence": [0.5, 1.0], "compare": ["some"], "eps": [0.0], "label_weight": [-1.0]}),
+        (KLIDWeights, {"planted": [0.5, 0.0], "batch_size": [2], "lid_gamma": [-1.0]}),
+        (KNNRelabel, {"n_neighbors": [0, 2.5], "threshold": [0.4, 1.1]}),
+        (LabelNoiseSVC, {"noise": [0.5]}),
+        (RandomizedSmoothingClassifier, {"flip_probability": [0.5, 0.0], "kernel": ["cubic"], "n_components": [0]}),
+        (RandomizedSmoothingClassifier, {"ridge": [0.0]}),
+    ],
+)
+def test_bad_parameters_are_named_with_value_and_range(noisy_moons, method, wrong):
+    X, y, _ = noisy_moons()
+    for name, value in ((name, value) for name, values in wrong.items() for value in values):
+        model = method(**{name: value})
+        words = rf"'{name}' parameter of {method.__name__} must be .* Got {value!r}"
+        refuses(words, getattr(model, "fit_resample", None) or model.fit, X, y)
