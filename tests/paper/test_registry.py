@@ -12,14 +12,7 @@ from sklearn.svm import SVC
 
 import floral_learn
 from floral_learn import paper
-from floral_learn.paper import (
-    DEFENSES,
-    CurieFilter,
-    KLIDWeights,
-    KNNRelabel,
-    LabelNoiseSVC,
-    RandomizedSmoothingClassifier,
-)
+from floral_learn.paper import DEFENSES
 
 FULL_NAMES = {
     "floral": "FloralClassifier",
@@ -113,12 +106,15 @@ def test_the_way_out_of_several_labels_works():
 @pytest.mark.parametrize(
     ("method", "wrong"),
     [
-        (CurieFilter, {"confidence": [0.5, 1.0], "compare": ["some"], "eps": [0.0], "label_weight": [-1.0]}),
-        (KLIDWeights, {"planted": [0.5, 0.0], "batch_size": [2], "lid_gamma": [-1.0]}),
-        (KNNRelabel, {"n_neighbors": [0, 2.5], "threshold": [0.4, 1.1]}),
-        (LabelNoiseSVC, {"noise": [0.5]}),
-        (RandomizedSmoothingClassifier, {"flip_probability": [0.5, 0.0], "kernel": ["cubic"], "n_components": [0]}),
-        (RandomizedSmoothingClassifier, {"ridge": [0.0]}),
+        (paper.CurieFilter, {"confidence": [0.5, 1.0], "compare": ["some"], "eps": [0.0], "label_weight": [-1.0]}),
+        (paper.KLIDWeights, {"planted": [0.5, 0.0], "batch_size": [2], "lid_gamma": [-1.0]}),
+        (paper.KNNRelabel, {"n_neighbors": [0, 2.5], "threshold": [0.4, 1.1]}),
+        (paper.LabelNoiseSVC, {"noise": [0.5]}),
+        (
+            paper.RandomizedSmoothingClassifier,
+            {"flip_probability": [0.5, 0.0], "kernel": ["cubic"], "n_components": [0]},
+        ),
+        (paper.RandomizedSmoothingClassifier, {"ridge": [0.0]}),
     ],
 )
 def test_bad_parameters_are_named_with_value_and_range(noisy_moons, method, wrong):
