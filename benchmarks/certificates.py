@@ -18,9 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
-from floral_bench.reporting.tables import grid
+from floral_bench.reporting.tables import between_marks, grid
 from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier, load_moon
-from floral_learn.base.files import write_atomically
 from floral_learn.certify import SpectralFeatures
 from floral_learn.datasets.files import search_path
 from floral_learn.paper import RandomizedSmoothingClassifier
@@ -29,12 +28,6 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05)  # flipped labels, of the training rows
 TOGETHER = (0.001, 0.005, 0.01)
 ROWS, LABELS = 1_000, 20_000  # test rows and training labels, at most
-
-
-def into_page(page, begin, text, end):
-    """Replace what stands between two marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    write_atomically(page, f"{before}{begin}\n{text}{end}{rest.partition(end)[2]}")
 
 
 def mnist():
@@ -119,7 +112,7 @@ def main() -> None:
     run = begin(trial=True)
     made = f"{run.started[:10]}, commit {run.environment.get('commit')}"
     for name in given.names:
-        into_page(PAGE, f"<!-- {name} -->", measure(name, given.cifar, made), f"<!-- /{name} -->")
+        between_marks(PAGE, f"<!-- {name} -->\n", f"<!-- /{name} -->", measure(name, given.cifar, made))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from floral_bench.crowds.peers import KIT, as_frame, majority_of
+from floral_bench.crowds.peers import KIT, as_frame, long_of, majority_of
 from floral_bench.crowds.real import ATTACKS, FEATURED, PUBLIC, attacked, load, public, redrawn_people, simulated, sure
-from floral_bench.crowds.tables import liar_table, markdown, real_table
+from floral_bench.crowds.tables import liar_table, real_table, shown
+from floral_bench.reporting.tables import between_marks
 from floral_learn import aggregate_votes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "crowd.md"
@@ -73,11 +74,6 @@ def cell(part, crowd, attack, level, draw, method):
     return dict(zip(FIELDS, (part, crowd, attack, level, draw, method), strict=False)) | row
 
 
-def long_of(table):
-    task, worker = np.nonzero(table >= 0)
-    return pd.DataFrame({"task": task, "worker": worker, "label": table[task, worker]})
-
-
 def cells():
     """Every cell, ours first and slow peers last."""
     found = [("real", crowd, "none", 0.0, draw, OURS) for draw, crowd in product(range(-1, BOOTSTRAP), PUBLIC)]
@@ -124,11 +120,8 @@ def read_rows(folder):
 def page(folder):
     """Write both tables into the page, and means of all cells beside it."""
     rows = pd.DataFrame(read_rows(folder))
-    text = PAGE.read_text()
     for name, table in (("real", real_table(rows)), ("liars", liar_table(rows))):
-        start = text.index(mark := f"<!-- table: {name} -->")
-        text = text[:start] + f"{mark}\n\n{markdown(table)}\n\n" + text[text.index("<!-- end -->", start) :]
-    PAGE.write_text(text)
+        between_marks(PAGE, f"<!-- table: {name} -->", "<!-- end -->", f"\n\n{shown(table)}\n")
     where = rows.assign(drawn=rows["draw"] >= 0).groupby([*FIELDS[:4], "drawn", "method"])
     where[FIELDS[6:]].mean().assign(draws=where.size()).round(4).to_csv(PAGE.with_suffix("") / "cells.csv")
 

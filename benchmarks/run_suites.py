@@ -3,7 +3,6 @@
     python benchmarks/run_suites.py run --jobs 4            # into runs/store.sqlite; finished cells are not run again
     python benchmarks/run_suites.py publish                 # tables, figures, notes and counts into docs/results
     python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
-    python benchmarks/run_suites.py tables --suites imdb    # a page of tables again, from its rows
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
 
 `run` can be done on another machine, from a copy of the tree, where what `floral-bench` needs and torch are installed;
@@ -57,15 +56,6 @@ def chosen(args: argparse.Namespace, every: bool = False) -> list[Suite]:
     return found
 
 
-def command(given: list[str]) -> str:
-    """The command line to repeat a run, without the folder of its store, which is nobody else's."""
-    kept = [word for word in given if not word.startswith("--out=")]
-    if "--out" in kept:
-        at = kept.index("--out")
-        del kept[at : at + 2]
-    return typed(["run_suites.py", *kept])
-
-
 def run(args: argparse.Namespace) -> int:
     """All suites are one pool of cells: what two of them share is run once, and no process waits for a suite to end."""
     here, suites = environment(args.device), chosen(args)
@@ -75,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         cells = {suite.name: suite.cells() for suite in suites}
         with ExitStack() as notes:
             for suite in suites:
-                note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
+                note = {"command": typed(), "environment": here, "seeds": list(suite.seeds)}
                 notes.enter_context(noted(store, suite.name, note))
             everything = [cell for mine in cells.values() for cell in mine]
             report = run_cells(everything, store, jobs=args.jobs, retry_errors=True, device=args.device)
@@ -133,23 +123,6 @@ def publish(args: argparse.Namespace) -> int:
     return summary(args)
 
 
-def tables(args: argparse.Namespace) -> int:
-    """Pages of suites whose tables are all in their rows, without a store."""
-    import pandas as pd
-
-    from floral_bench.reporting.write import PAGE, page_of
-
-    for suite in chosen(args):
-        folder = args.docs / suite.name
-        if {"sensitivity", "recovery", "heads"} & set(suite.figures) or not (folder / PAGE).exists():
-            print(f"{suite.name}: left as it is")
-            continue
-        rows = pd.read_csv(folder / KEPT, low_memory=False)
-        pictures = [name for name in suite.figures if (folder / f"{name}.png").exists()]
-        write_atomically(folder / PAGE, page_of(suite, rows, pictures, kept=KEPT))
-    return 0
-
-
 def with_fewer_colours(path: Path) -> None:
     """A picture of lines and letters needs no more than 256 colours, and a repository keeps it for ever.
 
@@ -165,18 +138,19 @@ def with_fewer_colours(path: Path) -> None:
 def summary(args: argparse.Namespace) -> int:
     """Put the counts into their page, which is begun where there is none."""
     from floral_bench.reporting.summary import read_suites, to_markdown
+    from floral_bench.reporting.tables import between_marks
 
-    page, (begin, end) = args.docs / COUNTS, MARKS
-    text = page.read_text("utf-8") if page.exists() else f"# Paper suites\n\n{begin}{end}"
-    before, _, rest = text.partition(begin)
-    write_atomically(page, f"{before}{begin}{to_markdown(read_suites(args.docs))}{end}{rest.partition(end)[2]}")
+    page = args.docs / COUNTS
+    if not page.exists():
+        write_atomically(page, "# Paper suites\n\n" + "".join(MARKS))
+    between_marks(page, *MARKS, to_markdown(read_suites(args.docs)))
     print(f"wrote {page}")
     return 0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "publish", "summary", "tables"))
+    parser.add_argument("action", choices=("run", "publish", "summary"))
     parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
@@ -184,7 +158,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
     args = parser.parse_args()
-    actions = {"run": run, "publish": publish, "summary": summary, "tables": tables}
+    actions = {"run": run, "publish": publish, "summary": summary}
     try:
         sys.exit(actions[args.action](args))
     except (ValueError, StoreError) as error:

@@ -31,9 +31,22 @@ def test_a_network_ends_the_same_alone_and_in_a_stack(epsilon):
         np.testing.assert_allclose(alone.logits[:, 0], together.logits[:, j], atol=2e-4)
 
 
-def test_training_is_plain_torch_sgd_with_momentum():
+def moved(network, batch, target, settings, stream):
+    """Seven sign steps from a random start, each projected onto the ball."""
+    away = (2 * torch.rand(batch.shape, generator=stream) - 1) * settings.epsilon
+    for _ in range(7):
+        at = (batch + away).requires_grad_()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(at)[:, 0], target)
+        (slope,) = torch.autograd.grad(loss, at)
+        away = (at + 2 / 255 * slope.sign() - batch).clamp(-settings.epsilon, settings.epsilon).detach()
+    return batch + away
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 8 / 255], ids=["nn", "nn-pgd"])
+def test_training_is_plain_torch_sgd_with_momentum(epsilon):
     X, y, test, _ = problem(1)
-    ours = train_mlps(X, y, test, [3], SHORT)
+    settings = replace(SHORT, epsilon=epsilon)
+    ours = train_mlps(X, y, test, [3], settings)
     stream = torch.Generator().manual_seed(3)
     start = batched_mlp.initial_parameters((2, 8, 4, 1), [stream], torch.device("cpu"))
     layers = []
@@ -48,9 +61,11 @@ def test_training_is_plain_torch_sgd_with_momentum():
     for _ in range(SHORT.epochs):
         order = torch.randperm(len(rows), generator=stream)
         for first in range(0, len(rows), 32):
-            picks = order[first : first + 32]
+            batch, target = rows[order[first : first + 32]], labels[order[first : first + 32]]
+            if epsilon:
+                batch = moved(network, batch, target, settings, stream)
             optimiser.zero_grad()
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(network(rows[picks])[:, 0], labels[picks])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(network(batch)[:, 0], target)
             loss.backward()
             optimiser.step()
     expected = network(torch.tensor(test[0]))[:, 0].detach().numpy()

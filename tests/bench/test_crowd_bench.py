@@ -47,7 +47,7 @@ def test_finished_cells_are_known_and_make_a_card(tmp_path):
     assert "5 problems" in card_text(frame)
     assert len(complete(frame[:-1])) == 8
     written = experiment("crowd", {"quick": True}).write(frame, tmp_path / "crowd", {"command": "floral bench crowd"})
-    assert {path.name for path in written} == {"cells.csv", "card.md", "crowd.png", "run.json"}
+    assert {path.name for path in written} == {"cells.csv", "card.md", "run.json"}
 
 
 def test_an_unknown_method_is_named():

@@ -132,12 +132,9 @@ def test_a_quick_run_is_published_whole(tmp_path):
         "--docs",
         str(tmp_path / "docs"),
     ]
-    pages = []
-    for action in ("run", "publish", "tables"):
+    for action in ("run", "publish"):
         done = subprocess.run([*script, action, *given], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-        pages += [path.read_text() for path in (tmp_path / "docs").glob("moon-quick/accuracy.md")]
-    assert len(set(pages)) == 1 < len(pages), "tables are the same from rows as from the store"
     for name, page in (("moon-quick", {"accuracy.md"}), ("sensitivity-quick", set())):
         kept = {path.name for path in (tmp_path / "docs" / name).iterdir() if path.suffix != ".png"}
         assert kept == {"rows.csv.gz"} | page

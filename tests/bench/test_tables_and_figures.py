@@ -15,13 +15,7 @@ from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
 from floral_bench.suites import FIXED, PGD, SUITES
 
-ELSEWHERE = (
-    "imdb",
-    "imdb_heads",
-    "overlap",
-    "epochs",
-    "heads",
-)  # these have suites and tests of their own
+ELSEWHERE = ("imdb", "imdb_heads", "overlap", "heads")  # these have suites and tests of their own
 DRAWN = tuple(name for name in CAPTIONS if name not in ELSEWHERE)
 
 

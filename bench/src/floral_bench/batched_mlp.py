@@ -122,19 +122,12 @@ _input_gradients: Any = vmap(grad(_loss, argnums=1))
 def _perturbed(
     parameters: Parameters, batch: torch.Tensor, target: torch.Tensor, settings: NetworkSettings, streams: list[Any]
 ) -> torch.Tensor:
+    """Inputs within epsilon of `batch` that raise the loss: sign steps from a random start, projected onto the ball."""
     start = torch.stack([torch.rand(batch.shape[1:], generator=stream) for stream in streams]).to(batch.device)
-    return worst_within(batch, start, lambda moved: _input_gradients(parameters, moved, target), settings)
-
-
-def worst_within(batch: torch.Tensor, start: torch.Tensor, gradient: Any, settings: NetworkSettings) -> torch.Tensor:
-    """Inputs within epsilon of `batch` that raise the loss: sign steps from `start` in [0, 1], projected onto the ball.
-
-    `gradient` is that of the loss in the inputs.
-    """
     away = (2 * start - 1) * settings.epsilon
     for _ in range(settings.inner_steps):
         moved = _valid(batch + away, settings)
-        moved = moved + settings.step * gradient(moved).sign()
+        moved = moved + settings.step * _input_gradients(parameters, moved, target).sign()
         away = (moved - batch).clamp(-settings.epsilon, settings.epsilon)
     return _valid(batch + away, settings)
 

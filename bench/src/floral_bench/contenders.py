@@ -44,7 +44,9 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # One process: its search for issues starts workers of its own otherwise.
-            learner = CleanLearning(inner, seed=self.random_state, find_label_issues_kwargs={"n_jobs": 1})
+            learner = CleanLearning(
+                inner, seed=self.random_state, verbose=False, find_label_issues_kwargs={"n_jobs": 1}
+            )
             try:
                 self.model_ = learner.fit(X, codes)
             except ValueError:

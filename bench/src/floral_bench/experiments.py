@@ -82,11 +82,7 @@ def experiment(name: str, changes: Mapping[str, Any]) -> Experiment:
         from floral_bench.real.card import real_errors
 
         return real_errors(title, dict(changes))
-    lost = tuple(method for method in METHODS if method not in available())
+    lost = [method for method in METHODS if method not in available()]
     measured = ("accuracy", "calibration", "model", "seconds", "limit", "decided", "accuracy_decided", "ranking")
-    pictures = {"crowd": "draw_crowd"}
-    return Experiment(title, crowd_cells(**changes), crowd_frame, votes_card, measured, pictures, _left_out(lost))
-
-
-def _left_out(names: Sequence[str]) -> tuple[str, ...]:
-    return (f"not installed, left out: {', '.join(names)} ({bench_install_line(peers=True)})",) if names else ()
+    notes = (f"not installed, left out: {', '.join(lost)} ({bench_install_line(peers=True)})",) if lost else ()
+    return Experiment(title, crowd_cells(**changes), crowd_frame, votes_card, measured, notes=notes)

@@ -1,18 +1,16 @@
-"""The paper's networks as a scikit-learn classifier: plain (NN), or trained on moved inputs (NN-PGD)."""
+"""The paper's network as a scikit-learn classifier."""
 
 from __future__ import annotations
 
 import copy
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from floral_bench.batched_mlp import NetworkSettings, worst_within
+from floral_bench.batched_mlp import NetworkSettings
 from floral_learn.attacks.gradient import module_gradients, place_of
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
@@ -22,33 +20,27 @@ from floral_learn.paper.network import (
     batches_of,
     build_mlp,
     hidden_sizes,
-    mean_loss,
-    packed,
     torch_device,
     train,
-    unpacked,
 )  # fmt: skip
 
 
 class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
-    """Perceptron on the given labels: min_theta mean_i max_{|d|_inf <= epsilon} CE(y_i, f_theta(x_i + d)).
+    """Perceptron on the given labels: min_theta mean_i CE(y_i, f_theta(x_i)), the paper's NN.
 
-    With ``epsilon=0`` the paper's NN, with ``epsilon=8/255`` its NN-PGD, which defends inputs and no labels. It
-    believes every label: a baseline, the network below a FLORAL head, and a surrogate for the gradient attack. Scale
-    the features. A row of weight 2 pulls twice as hard in its batch, which is not the same as two rows.
+    It believes every label: the network below a FLORAL head, and a surrogate for the gradient attack. Scale the
+    features.
 
     Parameters
     ----------
     hidden_layer_sizes : tuple of int, default=(32, 32)
         The paper's network for Moon; it uses (32, 10) on MNIST.
-    epochs, learning_rate, momentum, batch_size
-        Of SGD; the paper does not give the first two.
-    epsilon, step, inner_steps, clip
-        Radius of the ball, sign steps in it and their number, and the range of valid inputs, such as (0, 1) for pixels.
+    epochs, batch_size
+        Of SGD.
     device : str or None, default=None
         "cpu", "cuda", "cuda:0"; None is the CPU.
     random_state : int, RandomState, Generator or None, default=None
-        Draws the first weights, the batches and the perturbations.
+        Draws the first weights and the batches.
 
     Examples
     --------
@@ -62,33 +54,26 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = TRAINING_CONSTRAINTS
 
     def __init__(
-        self, hidden_layer_sizes: Any = (32, 32), *, epochs: int = 100, learning_rate: Any = 0.01,
-        momentum: float = 0.9, batch_size: Any = 32, epsilon: float = 0.0, step: float = 2 / 255, inner_steps: int = 7,
-        clip: Any = None, device: Any = None, random_state: Any = None,
+        self, hidden_layer_sizes: Any = (32, 32), *, epochs: int = 100, batch_size: Any = 32, device: Any = None,
+        random_state: Any = None,
     ) -> None:  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epochs, self.batch_size = epochs, batch_size
-        self.learning_rate, self.momentum = learning_rate, momentum
-        self.epsilon, self.step, self.inner_steps, self.clip = epsilon, step, inner_steps, clip
         self.device, self.random_state = device, random_state
 
     @whole_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()
         given = self.get_params()
         hidden, device = hidden_sizes(given.pop("hidden_layer_sizes")), torch_device(given.pop("device"))
         seed = int(generator(given.pop("random_state")).integers(2**31 - 1))
         settings = NetworkSettings(hidden, **given)
-        X, codes, weight = training_input(self, X, y, sample_weight)
-        rows = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-        if weight is not None:
-            weight = weight[rows] / weight[rows].mean()
+        X, codes, _ = training_input(self, X, y)
         stream = torch.Generator().manual_seed(seed)
         module = build_mlp((X.shape[1], *hidden, 1 if len(self.classes_) == 2 else len(self.classes_)), stream)
-        target = np.eye(len(self.classes_), dtype=np.float32)[codes[rows]]
-        perturb = partial(perturbed, settings=settings, stream=stream) if settings.epsilon > 0 else None
-        history = train(module.to(device), Rows(X[rows], target, weight), settings, stream, perturb=perturb)
+        target = np.eye(len(self.classes_), dtype=np.float32)[codes]
+        history = train(module.to(device), Rows(X, target), settings, stream)
         self.module_, self.n_iter_ = module, self.epochs
         self.history_ = {name: np.array(values) for name, values in history.items()}
         return self
@@ -102,11 +87,6 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
         values = torch.cat(found).cpu().numpy()
         return values[:, 0] if len(self.classes_) == 2 else values
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (m, M), as the network sees them."""
-        values = self.decision_function(X)
-        return np.column_stack([expit(-values), expit(values)]) if values.ndim == 1 else softmax(values, axis=1)
-
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X (m, d)."""
         values = self.decision_function(X)
@@ -119,27 +99,3 @@ class NeuralNetClassifier(ClassifierMixin, BaseEstimator):
         if codes.shape != (len(X),) or (len(codes) and not 0 <= codes.min() <= codes.max() < len(self.classes_)):
             raise ValueError(f"codes must be {len(X)} places in classes_, 0 to {len(self.classes_) - 1}")
         return module_gradients(self.module_, X, codes, len(self.classes_), batch_size=256)
-
-    def __getstate__(self) -> Any:
-        """Keep the network as plain arrays, so that a model file needs no pickle."""
-        return packed(super().__getstate__())
-
-    def __setstate__(self, state: Any) -> Any:
-        """Build the network again, on the CPU."""
-        super().__setstate__(unpacked(state))
-
-
-def perturbed(
-    module: torch.nn.Module,
-    batch: torch.Tensor,
-    target: torch.Tensor,
-    settings: NetworkSettings,
-    stream: torch.Generator,
-) -> torch.Tensor:
-    """Inputs within epsilon of `batch` that raise the loss."""
-
-    def gradient(moved: torch.Tensor) -> torch.Tensor:
-        moved = moved.detach().requires_grad_()
-        return torch.autograd.grad(mean_loss(module(moved), target), moved)[0]
-
-    return worst_within(batch, torch.rand(batch.shape, generator=stream).to(batch), gradient, settings)

@@ -1,7 +1,6 @@
 """Well-known public tables by name: from a file under ``FLORAL_DATA``, or from OpenML, kept in the user's cache."""
 
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +33,10 @@ TABLES = {
 }
 
 
-def load_table(name: str, *, data_home: str | os.PathLike[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
+def load_table(name: str) -> tuple[np.ndarray, np.ndarray]:
     """A public table: all rows X (n, d) as floats in the file's order and labels y (n,), -1/+1 or class numbers.
 
-    It is searched as ``tables/NAME.npz`` (under `data_home` first) with arrays X and y and, where the table comes in
+    It is searched as ``tables/NAME.npz`` with arrays X and y and, where the table comes in
     parts, X_test and y_test, which are appended.
     """
     if name not in TABLES:
@@ -45,9 +44,9 @@ def load_table(name: str, *, data_home: str | os.PathLike[str] | None = None) ->
     origin = TABLES[name]
     file = f"{FOLDER}/{name}.npz"
     if origin.openml is None:
-        path = find_file(file, data_home=data_home, hint=origin.hint)
+        path = find_file(file, hint=origin.hint)
     else:
-        path = find_or_download(file, lambda to: _from_openml(origin, to), data_home=data_home, hint=origin.hint)
+        path = find_or_download(file, lambda to: _from_openml(origin, to), hint=origin.hint)
     with np.load(path) as found:
         X, y = found["X"], found["y"]
         if "X_test" in found:

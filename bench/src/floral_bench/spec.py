@@ -151,11 +151,16 @@ class Suite:
                 yield attack_cell(data, attack, level, seed)
 
     def _method_cells(self) -> Iterator[Cell]:
-        for data, seed, attack, level, setting in self._combinations():
+        for place in self._combinations():
             for method in self.methods:
-                C, gamma = setting if method.per_setting else (None, None)
-                grid = self.grid if method.needs_grid else None
-                yield Cell(data, attack, level, method, C, gamma, grid, seed)
+                yield self.method_cell(*place, method)
+
+    def method_cell(
+        self, data: Data, seed: int, attack: Attack | None, level: float, setting: Any, method: Method
+    ) -> Cell:
+        """The cell of a method; C, gamma and the grid are left out of those to which they do not matter."""
+        C, gamma = setting if method.per_setting else (None, None)
+        return Cell(data, attack, level, method, C, gamma, self.grid if method.needs_grid else None, seed)
 
 
 ATTACK_METHOD = Method("attack", per_setting=False)

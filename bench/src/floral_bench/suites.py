@@ -34,15 +34,11 @@ FOIL = Method("largest-loss", label="floral (largest-loss attacker)", needs_grid
 ALL_METHODS = (PGD[0], PGD[1], *NETWORKS, *PGD[2:], FIXED, TOLD, *DEFAULTS, *OPTIMAL, FOIL)
 
 
-def _moon(seeds: tuple[int, ...], **extra: object) -> tuple[Data, ...]:
-    return tuple(Data("moon", params(seed=seed, **extra)) for seed in seeds)
-
-
-def _mnist(seeds: tuple[int, ...], **sizes: object) -> tuple[Data, ...]:
-    return tuple(Data("mnist", params(seed=seed, **sizes)) for seed in seeds)
-
-
 _SEEDS = tuple(range(FIRST_SEED, FIRST_SEED + REPLICATIONS))
+
+
+def _draws(name: str, **given: object) -> tuple[Data, ...]:
+    return tuple(Data(name, params(seed=seed, **given)) for seed in _SEEDS)
 
 
 def _rs(q: float, ridge: float, fit_intercept: bool) -> Method:
@@ -72,7 +68,7 @@ _MNIST_RSRNN = tuple(_rsrnn(10, a, 1.0, f"rsrnn (K=10, alpha={a}, lambda=1.0)") 
 MOON = Suite(
     name="moon",
     title="Moon under the farthest-point attack (Table 1, Figure 3)",
-    data=_moon(_SEEDS),
+    data=_draws("moon"),
     attacks=(Attack("farthest"),),
     levels=(0, 5, 10, 15, 20, 25),
     settings=((10, 1),),
@@ -86,7 +82,7 @@ _MOON_4 = replace(MOON, figures=("security",), levels=(0, 5, 10, 25), attack_of_
 MNIST = Suite(
     name="mnist",
     title="MNIST 1 vs 7 under randomized top-k (appendix)",
-    data=_mnist(_SEEDS, **MNIST_ROWS),
+    data=_draws("mnist", **MNIST_ROWS),
     attacks=(Attack("randomized-top-k"),),
     levels=(0, 5, 10, 25),
     settings=((5, 0.005),),
@@ -106,9 +102,7 @@ IMDB_GRID = Grid(
 )
 
 
-def _imdb(seeds: tuple[int, ...]) -> tuple[Data, ...]:
-    sizes = {"n_train": 20_000, "n_val": 5_000, "n_test": 25_000}
-    return tuple(Data("imdb", params(seed=seed, encoder="minilm", **sizes)) for seed in seeds)
+IMDB_ROWS = {"n_train": 20_000, "n_val": 5_000, "n_test": 25_000}
 
 
 def _on_encoder(encoder: str) -> tuple[Method, ...]:
@@ -126,7 +120,7 @@ MINILM = Method("minilm", label="minilm, fine-tuned", per_setting=False)
 IMDB = Suite(
     name="imdb",
     title="IMDB under the gradient attack, MiniLM and heads on its embeddings (Table 2, Figure 1)",
-    data=_imdb(_SEEDS),
+    data=_draws("imdb", encoder="minilm", **IMDB_ROWS),
     attacks=(Attack("gradient"),),
     levels=(0, 10, 25, 30, 35, 40),
     settings=((10, 0.005),),
@@ -171,7 +165,7 @@ NN_INTEGRATION = replace(
     methods=(*nn_methods(), *DEFAULTS),
     grid=None,
     paper_table=None,
-    figures=("epochs", "heads"),
+    figures=("heads",),
 )
 
 # The paper's Algorithm 2 line by line, and the steps of the authors' published code.
@@ -260,7 +254,7 @@ _ALL = (
     _suite(
         MNIST, "mnist-multiclass",
         "MNIST, ten digits, 5,000 rows, randomized top-k: FLORAL multi-class beside SVC",
-        data=_mnist(_SEEDS, digits=None, n_train=5_000, n_test=5_000), levels=(0, 10, 25), settings=((5, 0.02),),
+        data=_draws("mnist", digits=None, n_train=5_000, n_test=5_000), levels=(0, 10, 25), settings=((5, 0.02),),
         methods=(
             Method("floral-multiclass", label="floral (budget 2 %)"),
             TOLD,
@@ -277,7 +271,7 @@ _ALL = (
     _suite(
         NN_INTEGRATION, "nn-integration-mnist",
         "MNIST 1 vs 7, 1,000 rows: a network, and FLORAL on its last-layer features (appendix)",
-        data=_mnist(_SEEDS, n_train=1_000), settings=((5, 0.005),), methods=(*nn_methods(epochs=50), *DEFAULTS),
+        data=_draws("mnist", n_train=1_000), settings=((5, 0.005),), methods=(*nn_methods(epochs=50), *DEFAULTS),
         attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn", epochs=50))),
     ),
     IMDB,

@@ -178,10 +178,10 @@ def headline(flips: np.ndarray, n_labels: int) -> str:
     good = [pair for pair in told if pair[1] >= 0.5]
     count, share = good[-1] if good else told[0]
     few = "" if good else "Only "
-    labels = "label" if count == 1 else "labels"
+    labels, which = ("label", "it is") if count == 1 else ("labels", "they are")
     return (
         f"{few}{100 * share:.0f} % of the predictions on rows like yours survive {count:,} wrong {labels} "
-        f"of {n_labels:,}, whichever they are."
+        f"of {n_labels:,}, whichever {which}."
     )
 
 

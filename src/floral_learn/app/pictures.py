@@ -229,8 +229,9 @@ def _tell(problems: list[tuple[str, str, str]], skip: bool, most: int = 20) -> N
         say(f"  {name} {why}", err=not skip)
     if len(useless) > most:
         say(f"  and {len(useless) - most:,} more", err=not skip)
+    files = "file" if len(useless) == 1 else "files"
     if useless and not skip:
-        raise TableError(f"{len(useless):,} files cannot be used; --skip-unreadable goes on without them")
+        raise TableError(f"{len(useless):,} {files} cannot be used; --skip-unreadable goes on without them")
     counts = Counter(kind for _, kind, _ in problems if kind not in ("left out", "unreadable"))
     if counts:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(counts.items()))

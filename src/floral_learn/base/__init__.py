@@ -21,7 +21,8 @@ class Shown:
     def __repr__(self) -> str:
         facts = self._facts()
         width = max(map(len, facts), default=0)
-        return "\n".join([type(self).__name__, *(f"  {name:{width}}  {text}" for name, text in facts.items())])
+        lines = [f"  {name:{width}}  {text}" for name, text in facts.items()]
+        return "\n".join([type(self).__name__, *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(

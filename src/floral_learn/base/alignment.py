@@ -68,8 +68,8 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
         import pandas as pd
 
         if left is None:
-            n = len(right) if rows is None else rows.shape[0] if hasattr(rows, "shape") else len(rows)
-            left = pd.RangeIndex(n)
+            first = right if rows is None else rows
+            left = pd.RangeIndex(first.shape[0] if hasattr(first, "shape") else len(first))
         other = pd.Series(list(other.values()), index=right, dtype=object if len(right) == 0 else None)
         return _by_name(left, right, other, names).to_numpy()
     if left is None or len(left) != len(right):

@@ -123,12 +123,13 @@ def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
     if any(isinstance(value, list | dict | set | tuple | np.ndarray | complex) for value in values):
         return None
     texts = as_texts(values)
-    present = [value for value, text in zip(values, texts, strict=True) if text is not None]
+    known = [None if text is None else value for value, text in zip(values, texts, strict=True)]
+    present = [value for value in known if value is not None]
     if not as_text and present and not any(isinstance(value, str) for value in present):
         if all(isinstance(value, bool | np.bool_) for value in present):
-            return np.array([np.nan if text is None else float(v) for v, text in zip(values, texts, strict=True)])
+            return np.array([np.nan if value is None else float(value) for value in known])
         if all(isinstance(value, date) and getattr(value, "tzinfo", None) is None for value in present):
-            return np.array([None if t is None else v for v, t in zip(values, texts, strict=True)], "datetime64[us]")
+            return np.array(known, "datetime64[us]")
         found = as_numbers(["" if text is None else text for text in texts], comma=False)
         if found is not None:
             return found[0]
@@ -197,12 +198,14 @@ def plain_name(name: str) -> str:
 
 def _visible(name: str) -> str:
     """A name as it looks: accents composed, letters without width left out."""
-    return "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    composed = unicodedata.normalize("NFKC", name)
+    return "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
 
 
 def name_of(classes: np.ndarray, counts: np.ndarray, number: int) -> str:
     """A class and its rows in words: 'stays' (60 rows)."""
-    return f"{short(classes[number])} ({int(counts[number]):,} row{'s' if counts[number] != 1 else ''})"
+    rows = "row" if counts[number] == 1 else "rows"
+    return f"{short(classes[number])} ({int(counts[number]):,} {rows})"
 
 
 def merge_alike(classes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, list[str]]:

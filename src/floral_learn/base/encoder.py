@@ -233,13 +233,16 @@ class TableEncoder(TransformerMixin, Estimator):
             return "date", None
         if distinct > 1 and (found := find_date_format(present)) is not None:
             return "date", found
-        prose = np.mean([len(t.split()) for t in present]) >= WORDS or np.mean([len(t) for t in present]) >= LONG
+        words = np.mean([len(text.split()) for text in present])
+        prose = words >= WORDS or np.mean([len(text) for text in present]) >= LONG
         # In a short table prose may have few values, but then no two of them are alike.
         if distinct <= CategoryColumns().max_categories and not (prose and distinct == len(present)):
             return "category", None
         if prose:
             return "text", None
-        return (f"ignored ({distinct:,} different values)" if distinct > len(present) / 2 else "category"), None
+        if distinct > len(present) / 2:
+            return f"ignored ({distinct:,} different values)", None
+        return "category", None
 
     def _notes(self, missing: int) -> list[str]:
         """What became of the columns, a note per role and per text."""
@@ -255,8 +258,9 @@ class TableEncoder(TransformerMixin, Estimator):
         if dates:
             notes.append(f"{_count(dates, 'date column')} as trend and season: {_plain(dates)}")
         notes += [f"text column {name}: {fitted[name].describe()}" for name in texts]
-        if ignored := [f"{name or repr(name)} ({r[9:-1]})" for name, r in self.columns_.items() if r[:7] == "ignored"]:
-            notes.append(f"ignored: {_plain(ignored)}")
+        unused = [(name, role) for name, role in self.columns_.items() if role.startswith("ignored")]
+        if unused:
+            notes.append(f"ignored: {_plain([f'{name or repr(name)} ({role[9:-1]})' for name, role in unused])}")
         return notes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -323,7 +327,7 @@ class CategoryColumns(TransformerMixin, BaseEstimator):
         """The values of each column that have an indicator, "(other)" for the rest."""
         rare = self.indicators_.infrequent_categories_
         return [
-            [value for value in known if few is None or value not in few] + ([] if few is None else ["(other)"])
+            list(known) if few is None else [*(value for value in known if value not in few), "(other)"]
             for known, few in zip(self.indicators_.categories_, rare, strict=True)
         ]
 
@@ -350,7 +354,8 @@ class DateColumn(TransformerMixin, BaseEstimator):
         """Time, then sine and cosine of each circle; a missing date is the median date, on no circle."""
         days = self._days(X)
         circles, share = _circles(days), 1 / np.sqrt(max(len(self.parts_), 1))
-        return np.hstack([self.time_.transform(days.T), *(np.nan_to_num(circles[p]) * share for p in self.parts_)])
+        turns = [np.nan_to_num(circles[part]) * share for part in self.parts_]
+        return np.hstack([self.time_.transform(days.T), *turns])
 
     def names(self, columns: list[str]) -> list[str]:
         """Names of the columns made."""
@@ -454,7 +459,8 @@ def _numbers(name: str, column: np.ndarray) -> np.ndarray:
         return np.full(len(texts), np.nan)
     found = as_numbers(["" if text is None else text for text in texts], comma=True)
     if found is None:
-        odd = next(row for row, text in enumerate(texts) if text is not None and as_numbers([text], comma=True) is None)
+        known = [(row, text) for row, text in enumerate(texts) if text is not None]
+        odd = next(row for row, text in known if as_numbers([text], comma=True) is None)
         raise TableError(
             f"column {short(name)} was numbers in training and has other values here (row {odd} is {short(texts[odd])})"
         )
@@ -509,7 +515,8 @@ def find_date_format(texts: list[str]) -> str | None:
 
 def _circles(days: np.ndarray) -> dict[str, np.ndarray]:
     turns = {"year": days / 365.2425, "week": np.floor(days) / 7, "day": days}
-    return {part: np.hstack([np.sin(2 * np.pi * turn), np.cos(2 * np.pi * turn)]) for part, turn in turns.items()}
+    angles = {part: 2 * np.pi * turn for part, turn in turns.items()}
+    return {part: np.hstack([np.sin(angle), np.cos(angle)]) for part, angle in angles.items()}
 
 
 def _texts(X: Any, missing: str = "(missing)") -> np.ndarray:

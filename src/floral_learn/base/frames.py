@@ -100,15 +100,16 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {}
     for position, name in enumerate(names):
         typed = typed_column(column_at(X, position))
-        if typed is None and (spread := spread_vectors(column_at(X, position).to_list())) is not None:
-            columns |= {f"{name}[{number}]": values for number, values in enumerate(spread.T)}
+        if typed is not None:
+            columns[name] = typed
             continue
-        if typed is None:
+        spread = spread_vectors(column_at(X, position).to_list())
+        if spread is None:
             raise TableError(
                 f"column {short(name)} holds lists, structs or complex numbers, which are no feature; drop it, or "
                 "spread it over columns of its own"
             )
-        columns[name] = typed
+        columns |= {f"{name}[{number}]": values for number, values in enumerate(spread.T)}
     return columns
 
 
@@ -117,7 +118,7 @@ def spread_vectors(values: list[Any]) -> np.ndarray | None:
     lists = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
     if not lists or not all(isinstance(one, list | tuple) and len(one) > 0 for one in lists):
         return None
-    if any(len(one) != len(lists[0]) or not all(type(part) in (int, float) for part in one) for one in lists):
+    if any(len(one) != len(lists[0]) or not set(map(type, one)) <= {int, float} for one in lists):
         return None
     return np.array(lists, dtype=float)
 

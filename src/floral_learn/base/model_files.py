@@ -139,8 +139,10 @@ def check_nodes(schema: dict[str, Any], trusted: Set[str]) -> None:
         loader, name = node.get("__loader__"), node_name(node)
         if not isinstance(loader, str) or loader not in _NODES:
             raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}, which could run code")
-        strange = name.split(".")[0] == "floral_learn" and (loader != "ObjectNode" or not is_own_class(name))
-        disguised = _OWN_NODES.get(name, loader) != loader or (loader == "SparseMatrixNode" and name not in _OWN_NODES)
+        ours = name.split(".")[0] == "floral_learn"
+        strange = ours and (loader != "ObjectNode" or not is_own_class(name))
+        no_matrix = loader == "SparseMatrixNode" and name not in _OWN_NODES
+        disguised = no_matrix or _OWN_NODES.get(name, loader) != loader
         if disguised or (strange and name not in trusted):
             raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}")
         if loader in _FILES and "file" in node and not str(node["file"]).endswith(_FILES[loader]):
@@ -294,7 +296,8 @@ def _check_svm(part: Any) -> None:
     shape = own.get("shape_fit_")
     _require(classes >= 2 and isinstance(shape, tuple) and list(map(type, shape)) == [int, int], part, "shape_fit_")
     _require(own.get("n_features_in_") in (None, shape[1]), part, "n_features_in_")
-    support, per_class = _array(part, "support_", "i", (None,)), _array(part, "_n_support", "i", (classes,))
+    support = _array(part, "support_", "i", (None,))
+    per_class = _array(part, "_n_support", "i", (classes,))
     n_sv = len(support)
     _within(support, part, "support_", shape[0])
     counted = per_class if classifies else per_class[:1]
@@ -340,7 +343,8 @@ def _check_one_hot(part: Any) -> None:
     rare = own["_default_to_infrequent_mappings"] if own.get("_infrequent_enabled") else nothing
     dropped = own.get("_drop_idx_after_grouping")
     counts = []
-    for group, place, drop in zip(groups, rare, nothing if dropped is None else dropped.tolist(), strict=True):
+    drops = nothing if dropped is None else dropped.tolist()
+    for group, place, drop in zip(groups, rare, drops, strict=True):
         count = len(group) if place is None else len(set(place.tolist()))
         if place is not None:  # rare categories share a column
             _require(place.shape == group.shape and place.dtype.kind in "iu", part, "rare categories")

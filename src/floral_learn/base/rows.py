@@ -158,9 +158,9 @@ def take_rows(X: Any, rows: Any) -> Any:
 
 def stack_rows(first: Any, more: Any) -> Any:
     """The rows of `first`, then those of `more`, which are given in the same kind."""
-    kinds = ["a frame" if is_frame(X) else "sparse" if sparse.issparse(X) else "an array" for X in (more, first)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(f"X is {kinds[0]} and the review's rows are not; give both alike")
+    kind = "a frame" if is_frame(more) else "sparse" if sparse.issparse(more) else "an array"
+    if is_frame(first) != is_frame(more) or sparse.issparse(first) != sparse.issparse(more):
+        raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
     if is_frame(first):
         before, after = (nw.from_native(X, eager_only=True) for X in (first, more))
         if lost := [name for name in before.columns if name not in after.columns]:
@@ -215,6 +215,6 @@ def _plain_values(X: Any) -> Any:
         if values.dtype.kind == "f":
             return values if np.isfinite(values).all() else None
     columns = [typed_column(one) for one in series]
-    if any(typed is None or typed.dtype.kind != "f" or not np.isfinite(typed).all() for typed in columns):
+    if any(one is None or one.dtype.kind != "f" or not np.isfinite(one).all() for one in columns):
         return None
     return np.column_stack(columns) if columns else np.zeros((X.shape[0], 0))  # type: ignore[arg-type]

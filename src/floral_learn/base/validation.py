@@ -69,7 +69,9 @@ def refuse_measurements(y: np.ndarray, who: str) -> None:
 def _kind(label: Any) -> str:
     if isinstance(label, bool | np.bool_):
         return "bool"
-    return "str" if isinstance(label, str) else "number" if isinstance(label, Real) else type(label).__name__
+    if isinstance(label, str):
+        return "str"
+    return "number" if isinstance(label, Real) else type(label).__name__
 
 
 def count_points(value: Any, n: int, name: str) -> int:
@@ -107,7 +109,8 @@ def check_scale(X: Any, largest: float = LARGEST) -> None:
     if values.dtype.kind not in "fiu" or not values.size:
         return
     high, low = np.fmax.reduce(values, axis=0), np.fmin.reduce(values, axis=0)
-    peak = float(np.fmax.reduce([float(np.fmax.reduce(high, axis=None)), -float(np.fmin.reduce(low, axis=None)), 0.0]))
+    top, bottom = float(np.fmax.reduce(high, axis=None)), float(np.fmin.reduce(low, axis=None))
+    peak = float(np.fmax.reduce([top, -bottom, 0.0]))
     if peak > largest:
         raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
     if 0 < peak < 1 / largest:
@@ -154,6 +157,6 @@ def check_svm(C: Any, kernel: Any, gamma: Any, kernels: Collection[str]) -> None
         raise ValueError(f"C={C!r} must be positive")
     if kernel not in kernels:
         raise ValueError(f"kernel={kernel!r} must be one of {', '.join(sorted(kernels))}")
-    named = gamma in ("scale", "auto") if isinstance(gamma, str) else isinstance(gamma, Real) and float(gamma) > 0
-    if not named:
+    positive = isinstance(gamma, Real) and float(gamma) > 0
+    if not positive and not (isinstance(gamma, str) and gamma in ("scale", "auto")):
         raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number above 0")

@@ -28,7 +28,7 @@ from floral_learn.floral.fitting import (
     unsettled,
 )
 from floral_learn.floral.inputs import check_tensor, in_other_words, tensor_of
-from floral_learn.game.arrays import NUMPY, ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
+from floral_learn.game.arrays import ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
 
@@ -130,18 +130,22 @@ class GameClassifier(ClassifierMixin, Estimator):
             y = as_host(y)
             refuse_several_labels(y)
             names = _get_feature_names(X)
-            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
             try:
-                X, y = check_X_y(as_host(X), y, estimator=self, ensure_min_samples=2, **kind)
+                X, y = check_X_y(as_host(X), y, estimator=self, ensure_min_samples=2, **self._array_kind)
             except (TypeError, ValueError) as error:
                 raise in_other_words(error, X, settings.name) from error
         classes, labels = encode_labels(y, settings.name)
-        return TrainingInput(X, labels, classes, names, NUMPY if device is None else backend_for(device))
+        return TrainingInput(X, labels, classes, names, backend_for(device))
 
     @property
     def _needs_matrix(self) -> bool:
         """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
         return self.kernel == "precomputed" or callable(self.kernel)
+
+    @property
+    def _array_kind(self) -> dict[str, Any]:
+        """What `check_X_y` and `validate_data` let through."""
+        return {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
 
     def _stays_on_device(self, X: Any) -> bool:
         """Whether the tensor `X` need not pass through numpy."""
@@ -165,9 +169,8 @@ class GameClassifier(ClassifierMixin, Estimator):
             device = str(X.device) if device is None else device
         else:
             refuse_repeated_columns(X)
-            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
             try:
-                rows = validate_data(self, as_host(X), reset=False, **kind)
+                rows = validate_data(self, as_host(X), reset=False, **self._array_kind)
             except (TypeError, ValueError) as error:
                 raise in_other_words(error, X, type(self).__name__) from error
         scores = tensor_of(self.model_.scores(rows, backend_for(device)), X)
@@ -237,12 +240,13 @@ class GameClassifier(ClassifierMixin, Estimator):
             by_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
             known = gain_over_shares(calibrate(by_class, labels), labels)[1]
             named, negative = predicted(scores), margin[margin < 0]
-            flagged = (margin < np.median(negative)) & known if len(negative) else np.zeros(len(margin), dtype=bool)
+            flagged = known & (margin < np.median(negative)) if len(negative) else np.zeros_like(known)
             score = 0.5 * (flagged + expit(-margin))
         else:
             evidence = judge_labels(as_host(X), self.classes_[labels], random_state=0)
             found, named = evidence.flags(), evidence.probability.argmax(axis=1)
             score, flagged = found.score, found.flagged
+        reasons = reason_texts(scores, labels, record.flip_rate, record.load)
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {
@@ -251,7 +255,7 @@ class GameClassifier(ClassifierMixin, Estimator):
                 "suggested": self.classes_[named[order]],
                 "score": score[order],
                 "flagged": flagged[order],
-                "reasons": np.array(reason_texts(scores, labels, record.flip_rate, record.load), dtype=object)[order],
+                "reasons": np.array(reasons, dtype=object)[order],
             }
         )
 

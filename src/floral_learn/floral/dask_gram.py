@@ -7,7 +7,7 @@ the same block of X and the landmarks alone: dask computes a block that is lost 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from floral_learn.game.model import FittedModel, predicted
 
 if TYPE_CHECKING:
     from floral_learn.floral.classifier import GameClassifier
+
+Own = Iterable[tuple[Any, ...]]  # for each block, what a function gets of its own
 
 
 def read_collections(settings: Settings, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -89,33 +91,32 @@ class DaskGram(LowRankGram):
     def _begin(self, X: Any, rank: int) -> np.ndarray:
         """Prepare the rows for the kernel, where they are; the diagonal of K."""
         self.bounds = np.cumsum([0, *X.chunks[0]])
-        self.prepared = self._keep(_prepare, [(block,) for block in X.to_delayed().ravel()], self.kernel, self.dtype)
-        self.blocks = self._keep(_no_columns, [(block,) for block in self.prepared], self.dtype)
-        return np.concatenate(self._ask(_diagonal, [(block,) for block in self.prepared], self.kernel))
+        self.prepared = self._keep(_prepare, zip(X.to_delayed().ravel()), self.kernel, self.dtype)
+        self.blocks = self._keep(_no_columns, zip(self.prepared), self.dtype)
+        return np.concatenate(self._ask(_diagonal, zip(self.prepared), self.kernel))
 
     def _rows(self, rows: np.ndarray) -> tuple[Any, np.ndarray]:
         """Prepared features and rows of F, here."""
         part = np.searchsorted(self.bounds, rows, side="right") - 1
         places = [rows[part == p] - self.bounds[p] for p in range(len(self.blocks))]
-        found = self._ask(_take, [(*both, own) for *both, own in zip(self.prepared, self.blocks, places)])
+        found = self._ask(_take, zip(self.prepared, self.blocks, places))
         back = np.argsort(np.argsort(part, kind="stable"), kind="stable")
         features, known = (np.concatenate(parts)[back] for parts in zip(*found))
         return features, known
 
     def _columns(self, features: Any, known: np.ndarray, pivots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Columns of K - F F' at the pivots: their squared lengths, and their entries at the pivots."""
-        own = list(zip(self.prepared, self.blocks))
-        self.fresh = self._keep(_fresh, own, self.kernel, features, known)
-        squares = np.asarray(sum(self._ask(_lengths, [(block,) for block in self.fresh])))
+        self.fresh = self._keep(_fresh, zip(self.prepared, self.blocks), self.kernel, features, known)
+        squares = np.asarray(sum(self._ask(_lengths, zip(self.fresh))))
         core = missing_columns(self.kernel, features, known, features, known, NUMPY)
         return squares, core
 
     def _extend(self, kept: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Append the columns of the kept pivots: F'F for them, and the square of each of their rows, (n,)."""
         inverse = np.ascontiguousarray(inverse.T).astype(self.dtype)
-        self.blocks = self._keep(_append, list(zip(self.blocks, self.fresh)), kept, inverse)
+        self.blocks = self._keep(_append, zip(self.blocks, self.fresh), kept, inverse)
         del self.fresh
-        products, squares = zip(*self._ask(_squares, [(block,) for block in self.blocks], len(kept)))
+        products, squares = zip(*self._ask(_squares, zip(self.blocks), len(kept)))
         return np.asarray(sum(products), dtype=np.float64), np.concatenate(squares)
 
     def inner(self, columns: Array) -> Array:
@@ -125,7 +126,7 @@ class DaskGram(LowRankGram):
 
     def outer(self, inner: Array) -> Array:
         """``F inner`` as float64, (n, c)."""
-        found = self._ask(_outer, [(block,) for block in self.blocks], inner.astype(self.dtype))
+        found = self._ask(_outer, zip(self.blocks), inner.astype(self.dtype))
         return np.asfortranarray(np.concatenate(found), dtype=np.float64)
 
     def weighted(self, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -136,31 +137,30 @@ class DaskGram(LowRankGram):
 
     def row_squares(self) -> np.ndarray:
         """Squared norms of the rows of F, (n,)."""
-        return np.concatenate(self._ask(_row_squares, [(block,) for block in self.blocks]))
+        return np.concatenate(self._ask(_row_squares, zip(self.blocks)))
 
     @property
     def factor(self) -> Array:
         """Not here: F stays where its blocks are."""
         raise AttributeError("the factor lies in blocks that dask holds")
 
-    def _with_rows(self, values: np.ndarray) -> list[tuple[Any, np.ndarray]]:
-        ends = zip(self.bounds[:-1], self.bounds[1:])
-        return [(block, values[start:stop]) for block, (start, stop) in zip(self.blocks, ends)]
+    def _with_rows(self, values: np.ndarray) -> Own:
+        return zip(self.blocks, np.split(values, self.bounds[1:-1]))
 
-    def _tasks(self, function: Callable[..., Any], own: list[tuple[Any, ...]], shared: tuple[Any, ...]) -> list[Any]:
+    def _tasks(self, function: Callable[..., Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
         from dask import delayed
 
         call = delayed(function, pure=False)  # not pure: nobody has to hash the numbers
         return [call(*arguments, *map(Shared, shared)) for arguments in own]
 
-    def _ask(self, function: Callable[..., Any], own: list[tuple[Any, ...]], *shared: Any) -> list[Any]:
+    def _ask(self, function: Callable[..., Any], own: Own, *shared: Any) -> list[Any]:
         """What `function` says of each block."""
         import dask
 
         with _large_graphs():
             return list(dask.compute(*self._tasks(function, own, shared)))
 
-    def _keep(self, function: Callable[..., Any], own: list[tuple[Any, ...]], *shared: Any) -> list[Any]:
+    def _keep(self, function: Callable[..., Any], own: Own, *shared: Any) -> list[Any]:
         """What `function` makes of each block, left where it is made."""
         import dask
 

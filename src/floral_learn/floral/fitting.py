@@ -123,7 +123,8 @@ def make_problem(
     n_classes, n = len(data.classes), len(data.labels)
     weight, rows = _row_weights(settings, data, sample_weight)
     weight, labels = weight[rows], data.labels[rows]
-    eligible, may_flip, heard = None if trusted is None else check_trusted(trusted, n), np.zeros(n, dtype=bool), []
+    eligible = None if trusted is None else check_trusted(trusted, n)
+    may_flip, heard = np.zeros(n, dtype=bool), []
     may_flip[rows] = True if eligible is None else eligible[rows]
     eligible = None if eligible is None else eligible[rows]
     decay = None if settings.decay is None else check_decay(settings.decay)
@@ -142,7 +143,8 @@ def make_problem(
         game_labels, cap = pairs.labels(labels), pairs.gather(cap, 0.0)
         eligible = pairs.member if eligible is None else pairs.gather(eligible, False)
         metric = None if metric is None else pairs.gather(metric, 1.0)
-        ids, game_seeds = pairs.rows.clip(0), (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
+        ids = pairs.rows.clip(0)
+        game_seeds = (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
     solved = isinstance(budget.attacker, NoAttack) and not settings.always_rounds
     if isinstance(game_gram, PairedGram):
         largest = game_gram.steepest(game_labels, metric)
@@ -201,7 +203,8 @@ def unsettled(problem: Problem, result: GameResult) -> list[str]:
         advice = "raise n_rounds" if problem.solved else "raise n_rounds or tol"
         if isinstance(problem.data.X, np.ndarray):
             spread = problem.data.X[: 10**5].std(axis=0)
-            if len(spread := spread[spread > 0]) and float(spread.max()) > 1000 * float(spread.min()):
+            spread = spread[spread > 0]
+            if len(spread) and float(spread.max()) > 1000 * float(spread.min()):
                 advice = "scale the columns of X, whose spreads differ by a factor of more than 1,000, or " + advice
         heard.append(f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}")
     return heard
@@ -324,7 +327,8 @@ def kernel_for(settings: Settings, X: Any, weight: np.ndarray, dtype: str) -> Ke
     gamma = resolve_gamma(settings.gamma, X, weight)
     if radial:
         mean, some = as_host(X.mean(0)), as_host(X[:: max(1, len(X) // 1000)])
-        if dtype == "float32" or float(np.abs(mean).max()) > FAR * float(np.ptp(some, axis=0).max()):
+        far = float(np.abs(mean).max()) > FAR * float(np.ptp(some, axis=0).max())
+        if far or dtype == "float32":
             shift = mean.astype(np.float64)
     return Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
 
@@ -411,7 +415,8 @@ def class_caps(share: float, counts: np.ndarray) -> np.ndarray:
 def _pair_attacker(share: float, flipped: float, labels: np.ndarray, pairs: Pairs, per_class: bool) -> Attacker:
     counts = np.bincount(labels, minlength=int(pairs.classes.max()) + 1)
     caps = class_caps(share, np.repeat(counts[pairs.classes].min(axis=1, keepdims=True), 2, axis=1))
-    total = caps.sum(axis=1) if per_class else np.floor(share * counts[pairs.classes].sum(axis=1) + 1e-9).astype(int)
+    rows = counts[pairs.classes].sum(axis=1)
+    total = caps.sum(axis=1) if per_class else np.floor(share * rows + 1e-9).astype(int)
     k = np.floor(flipped * total + 1e-9).astype(int)
     return RandomizedTopK(total[:, None], k, class_budget=caps if per_class else None)
 

@@ -66,7 +66,8 @@ class HistoryDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = drawing_axis(ax)
         rounds = np.arange(1, len(self.values) + 1)
-        self.lines_ = [ax.plot(rounds, column, label=name)[0] for column, name in zip(self.values.T, self.labels)]
+        columns = zip(self.values.T, self.labels)
+        self.lines_ = [ax.plot(rounds, column, label=name)[0] for column, name in columns]
         ax.set(xlabel="round", ylabel=_LABELS[self.quantity])
         if self.quantity in ("residual", "step") and (self.values > 0).all():
             ax.set_yscale("log")

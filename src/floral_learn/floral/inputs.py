@@ -49,7 +49,8 @@ def in_other_words(error: Exception, X: Any, name: str) -> Exception:
     strange = None
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         numbers = ("int", "uint", "float", "bool", "decimal", "sparse")
-        strange = next((c for c, kind in zip(X.columns, X.dtypes) if not str(kind).lower().startswith(numbers)), None)
+        kinds = zip(X.columns, (str(kind).lower() for kind in X.dtypes))
+        strange = next((name for name, kind in kinds if not kind.startswith(numbers)), None)
     if strange is None and "could not convert string to float" not in str(error):
         return error
     what = "X holds texts" if strange is None else f"column {strange!r} of X does not hold numbers"

@@ -10,6 +10,7 @@ from floral_bench.spec import Cell
 from floral_bench.store import Store
 
 OURS = "ours"
+MEANS = ("accuracy", "model", "calibration", "seconds", "decided", "accuracy_decided", "ranking")
 
 
 def crowd_frame(cells: Sequence[Cell], store: Store) -> Any:
@@ -35,17 +36,10 @@ def complete(frame: Any) -> Any:
 def score_card(frame: Any) -> Any:
     """Per method: means over all problems, and ours against the best peer in groups of cells below the limit."""
     frame = complete(frame)
-    card = frame.groupby("method", sort=False).agg(
-        accuracy=("accuracy", "mean"),
-        worst=("accuracy", "min"),
-        model=("model", "mean"),
-        calibration=("calibration", "mean"),
-        seconds=("seconds", "mean"),
-    )
-    for name in ("decided", "accuracy_decided"):
-        if name in frame:
-            card[name] = frame.groupby("method")[name].mean()
-    card["ranking"] = frame.groupby("method")["ranking"].mean() if "ranking" in frame else float("nan")
+    names = [name for name in MEANS if name in frame]
+    methods = frame.groupby("method", sort=False)
+    card = methods[names].mean()
+    card.insert(1, "worst", methods["accuracy"].min())
     return card.sort_values("accuracy", ascending=False)
 
 

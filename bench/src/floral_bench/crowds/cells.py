@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floral_bench.crowds.peers import METHODS, available
-from floral_bench.crowds.problems import DEVELOPMENT, HELD_OUT, REAL
+from floral_bench.crowds.problems import HELD_OUT, REAL
 from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
 
 # Attack, and whether the liars know the truth.
@@ -21,9 +21,8 @@ CROWDS = {
     "spambase": ("sparse",),
     "pima": ("dense",),
     "banknote": ("tail",),
-    "digits": ("sparse", "dense", "hard"),
+    "digits": ("sparse",),
     "wine": ("sparse",),
-    "breast-cancer": ("hard", "tail"),
 }
 # Changed whenever our own numbers change, so that a store does not mix two versions. A golden cell that
 # changes while this does not fails a test (tests/bench/golden_cells.py).
@@ -37,22 +36,20 @@ def crowd_cells(
     methods: Sequence[str] = (),
     levels: Sequence[float] = (),
     seed: int | None = None,
-    development: bool = False,
 ) -> list[Cell]:
-    """The suite as the user asked for it; quick is one split of digits and wine, two attacks, three aggregators.
+    """The suite as the user asked for it, on data on which no rule was chosen.
 
-    Data sets on which rules were chosen are left out unless `development` (or quick).
+    Quick is one split of digits and wine, two attacks, three aggregators.
     """
-    known = [*METHODS]
-    if unknown := [name for name in methods if name not in known]:
-        raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {', '.join(known)}")
+    if unknown := [name for name in methods if name not in METHODS]:
+        raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {', '.join(METHODS)}")
     chosen = [name for name in available() if not methods or name in methods]
     if quick:
         names: tuple[str, ...] = ("wine", "digits")
         attacks, strengths = ATTACKS[:2], tuple(levels) or (20.0, 40.0)
         chosen = [name for name in chosen if methods or name in ("majority", "dawid-skene", "ours")]
     else:
-        names = (*DEVELOPMENT,) if development else (*REAL, *HELD_OUT)
+        names = (*REAL, *HELD_OUT)
         attacks, strengths = ATTACKS, tuple(levels) or LEVELS
     first = 0 if seed is None else seed
     cells = []

@@ -42,7 +42,7 @@ def kit(name: str) -> Aggregator:
     """An aggregator of crowd-kit at its own defaults."""
 
     def aggregate(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
-        return as_frame(KIT[name](seed), _long(votes), len(problem.classes), len(votes))
+        return as_frame(KIT[name](seed), long_of(votes), len(problem.classes), len(votes))
 
     return aggregate
 
@@ -65,7 +65,7 @@ def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     """A classifier taught by majority labels, and votes, weighed by agreement (cleanlab)."""
     from cleanlab.multiannotator import get_label_quality_multiannotator, get_majority_vote_label
 
-    table = _frame(votes)
+    table = pd.DataFrame(np.where(votes >= 0, votes, np.nan))
     first = np.asarray(get_majority_vote_label(table, verbose=False))
     probability = _held_out(problem, first, seed)
     found = get_label_quality_multiannotator(
@@ -98,13 +98,10 @@ def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> tuple[
     return found.probability, found.decided
 
 
-def _long(votes: np.ndarray) -> Any:
+def long_of(votes: np.ndarray) -> Any:
+    """A line per vote of a table (n, people), -1 where there is none."""
     item, person = np.nonzero(votes >= 0)
     return pd.DataFrame({"task": item, "worker": person, "label": votes[item, person]})
-
-
-def _frame(votes: np.ndarray) -> Any:
-    return pd.DataFrame(np.where(votes >= 0, votes, np.nan))
 
 
 def as_frame(aggregator: Any, votes: Any, k: int, n: int | None = None) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from floral_bench.crowds.peers import long_of
 from floral_learn import poison_votes
 
 FEATURED = ("labelme", "music", "product")
@@ -51,17 +52,15 @@ def public(name: str) -> tuple[np.ndarray, Any, np.ndarray]:
     if name in FUNCTIONS:
         with lzma.open(home / "real" / f"wrench_{name}.jsonl.xz", "rt") as file:
             rows = [row for row in map(json.loads, file) if row["split"] == "train"]
-        y, table = np.array([row["label"] for row in rows]), np.array([row["votes"] for row in rows])
-        task, worker = np.nonzero(table >= 0)
-        label = table[task, worker]
+        y, votes = np.array([row["label"] for row in rows]), long_of(np.array([row["votes"] for row in rows]))
     elif (home / "real" / f"crowd_{name}.npz").exists():
         data = np.load(home / "real" / f"crowd_{name}.npz")
-        task, worker, label, y = (data[key].astype(int) for key in ("task", "worker", "label", "y"))
+        votes = pd.DataFrame({name: data[name].astype(int) for name in ("task", "worker", "label")})
+        y = data["y"].astype(int)
     else:
         _, y, table, _ = load(name)
-        task, worker = np.nonzero(table >= 0)
-        label = table[task, worker]
-    return *_voted(y, task, worker, label), np.arange(max(y.max(), label.max()) + 1)
+        votes = long_of(table)
+    return *_voted(y, votes), np.arange(max(y.max(), votes["label"].max()) + 1)
 
 
 def redrawn_people(y: np.ndarray, votes: Any, seed: int) -> tuple[np.ndarray, Any]:
@@ -69,14 +68,13 @@ def redrawn_people(y: np.ndarray, votes: Any, seed: int) -> tuple[np.ndarray, An
     rng, people = np.random.default_rng(seed), np.unique(votes["worker"])
     mine = dict(list(votes.groupby("worker")))
     drawn = [mine[who].assign(worker=new) for new, who in enumerate(rng.choice(people, len(people)))]
-    found = pd.concat(drawn, ignore_index=True)
-    return _voted(y, *(found[name].to_numpy() for name in ("task", "worker", "label")))
+    return _voted(y, pd.concat(drawn, ignore_index=True))
 
 
-def _voted(y: np.ndarray, task: np.ndarray, worker: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, Any]:
+def _voted(y: np.ndarray, votes: Any) -> tuple[np.ndarray, Any]:
     """The tasks with votes, numbered anew."""
-    there, task = np.unique(task, return_inverse=True)
-    return y[there], pd.DataFrame({"task": task, "worker": worker, "label": label})
+    there, task = np.unique(votes["task"], return_inverse=True)
+    return y[there], votes.assign(task=task)
 
 
 def sure(found: Any, y: np.ndarray, known: np.ndarray) -> dict[str, float]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from floral_bench.reporting.tables import markdown
+
 PUBLISHED = {  # accuracy, as printed in the notebooks of Li et al. (2019), yuan-li/truth-inference-at-scale
     "bwa": {"zc_us": 0.911, "cf_amt": 0.860, "web": 0.823, "trec": 0.604, "sp_amt": 0.946, "adult": 0.742,
             "bluebird": 0.759},
@@ -48,13 +50,10 @@ def liar_table(rows: Any) -> Any:
     return table
 
 
-def markdown(table: Any) -> str:
+def shown(table: Any) -> str:
     """A table of numbers with three digits, its index as the first column."""
     flat = table.reset_index()
-    lines = [[str(name) for name in flat.columns], ["---"] * len(flat.columns)]
-    for row in flat.itertuples(index=False):
-        lines.append([_shown(value) for value in row])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(flat.map(_shown), left=flat.shape[1])
 
 
 def _shown(value: Any) -> str:

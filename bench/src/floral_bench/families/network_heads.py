@@ -99,7 +99,6 @@ def _curve(
         scores.append(head.decision_function(_features(stack, number, dataset.X_test, epoch)))
     measured = binary_scores(np.stack(scores, axis=1), dataset.y_test == dataset.classes[1])
     result.add_course(measured, epochs)
-    result.traces["", "epochs"] = np.array(epochs)
     poisoned = y != dataset.y_train_clean
     if poisoned.any() and head.budget_:
         result.add("recovery_rate", float(head.flip_rate_[poisoned].mean()), "last")

@@ -17,7 +17,6 @@ CAPTIONS = {  # a name in a suite: a function of `figures.suites`, which takes r
     "recovery": "Poisoned labels that the attacker inside the game flips back.",
     "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
     "datasets": "Training sets; flipped labels are ringed.",
-    "epochs": "Test accuracy of the network after each epoch, and of heads fitted on its features at that time.",
     "heads": "Test accuracy of the trained network, of heads on its features and of network and head in turns.",
     "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; of the grid, the game "
     "with the highest mean accuracy over its last half.",

@@ -1,4 +1,4 @@
-"""The drawing functions: curves with bands or bars, columns, points in the plane with a boundary, a table of colours.
+"""The drawing functions: curves with bands or bars, columns, points in the plane with a boundary.
 
 They know nothing of suites. Each fills a figure (or a part of one) and returns it.
 """
@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from floral_bench.figures.style import BLACK, BLUE, GREY, ORANGE
@@ -148,17 +147,3 @@ def _points(axis: Any, points: Points) -> Any:
         rows = X[points.labels == label]
         axis.scatter(*rows.T, s=points.size, c=color, marker=marker, linewidths=0, alpha=0.8, rasterized=True)
     return axis.scatter(*X[marked].T, s=3 * points.size, facecolors="none", edgecolors=BLACK, linewidths=0.6)
-
-
-def heat(table: pd.DataFrame, deepest: float, title: str, *, figure: Any) -> None:
-    """A table of signed numbers, coloured by their size up to `deepest`."""
-    axis = figure.subplots()
-    axis.imshow(table.to_numpy(dtype=float), cmap="RdBu", vmin=-deepest, vmax=deepest, aspect="auto")
-    axis.grid(visible=False)
-    for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
-        if value == value:
-            ink = "white" if abs(value) > 0.7 * deepest else "black"
-            axis.text(column, row, f"{value:+.3f}", ha="center", va="center", fontsize=8, color=ink)
-    axis.set_xticks(range(table.shape[1]), [f"{level:g} %" for level in table.columns])
-    axis.set_yticks(range(table.shape[0]), list(table.index))
-    axis.set_title(title, fontsize=10)

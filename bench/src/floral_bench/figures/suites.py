@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,6 @@ HEADS = (
     "nn", "nn+svm", "nn+floral", "nn+floral (B = level)", "nn+floral (B on test labels)",
     "nn+floral (B = level), 3 turns", "nn of 3 turns",
 )  # fmt: skip
-_BEGIN = 0.05  # share of the epochs that is left out: the first ones are far below all else
 _LEVEL_LOOKS = ((BLUE, "o", "-"), (GREEN, "s", "--"), (ORANGE, "^", "-."), (RED, "D", ":"), (BLACK, "v", "-"))
 _KINDS = {
     "best": "best round\n(chosen on test labels)",
@@ -99,30 +98,6 @@ def rounds(results: Results) -> Figure:
         rows += [panels[start : start + wide] for start in range(0, len(panels), wide)]
     size = (7.2, 0.5 + 2.0 * len(rows))
     return lines(rows, size, columns=5, xlabel="round", ylabel="test accuracy", sharex=True)
-
-
-def epochs(results: Results) -> Figure:
-    """A network after every epoch, heads where they were fitted; a row per attack."""
-    rows: list[list[Panel | None]] = []
-    for number, attack in enumerate(_only(results, "attack")):
-        row: list[Panel | None] = []
-        for level in _only(results, "level"):
-            places = [p for p in results.cells if (p.attack, p.level) == (attack, level)]
-            curves = [c for p in places if p.method.title in HEADS[:4] for c in _epoch_curve(results, p)]
-            clean = level == 0  # clean labels are the same for every attack
-            panel = Panel(title_of(level) + ("" if clean else f", {attack}"), curves, {"xlabel": "epoch"})
-            row.append(None if clean and number else panel)
-        rows.append(row)
-    return lines(rows, (7.2, 0.5 + 1.6 * len(rows)), ylabel="test accuracy")
-
-
-def _epoch_curve(results: Results, place: Place) -> Iterator[Curve]:
-    if traces := results.traces(place, "accuracy", "last"):
-        values, known = np.stack(traces), results.traces(place, "epochs", "last")
-        x = known[0] if known else np.arange(1, values.shape[1] + 1)  # a head has its own, the network one per epoch
-        seen = x >= np.floor(_BEGIN * x[-1])
-        means, spread = values.mean(0)[seen], sample_deviation(values, axis=0)[seen]
-        yield Curve(place.method.title, x[seen], means, _dense(place.method.title), spread)
 
 
 def imdb(results: Results) -> Figure:

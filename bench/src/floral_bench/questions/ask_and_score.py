@@ -57,7 +57,7 @@ def _run(result: CellResult) -> None:
         if told["who"] in CORRECTED:
             share: dict[str, Any] = {} if told["who"] == REVIEW else {"random_share": float(told["who"] == RANDOM)}
             names = np.random.default_rng(cell.seed).integers(AUTHORS, size=len(y))
-            groups = {AUTHOR: np.arange(len(y)) % AUTHORS, NAMES: names}.get(told.get("groups"))
+            groups = {AUTHOR: np.arange(len(y)) % AUTHORS, NAMES: names}.get(told.get("groups", ""))
             review = LabelReview(X, given, random_state=cell.seed, groups=groups, **share)
             choose = _chooser(told["who"], review, X, given)
             for count in answered(review, y, rng, told.get("wrong", 0) / 100, choose):
@@ -79,7 +79,7 @@ def _chooser(who: str, review: LabelReview, X: np.ndarray, given: np.ndarray) ->
     """What gives the next so many rows to ask about."""
     if who in (REVIEW, RANDOM):
         return review.ask
-    suspicion = find_label_issues(X, given, random_state=0).score if who == SUSPECTS else None
+    suspicion = np.asarray(find_label_issues(X, given, random_state=0).score) if who == SUSPECTS else np.empty(0)
 
     def choose(n: int) -> np.ndarray:
         score = 1 - review.label_probability.max(axis=1) if who == UNSURE else suspicion.copy()

@@ -31,14 +31,7 @@ NONE = "none"  # groups that a review was told of
 HEADS = [f"{mark} answers" for mark in MARKS]
 LOST = ((15, np.inf), (5, 15), (2, 5), (-np.inf, 2))  # points that wrong labels took
 SECONDS = (10, 30)  # per answer: a row of familiar columns, a text or picture to be looked at
-NUMBERS = (
-    "accuracy",
-    "given",
-    "clean",
-    "left",
-    "covered",
-    "width",
-)  # columns of the frame that are averaged over splits
+NUMBERS = ("accuracy", "given", "clean", "left", "covered", "width")  # columns that are averaged over splits
 
 
 def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:

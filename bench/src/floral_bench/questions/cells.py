@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from floral_bench.questions.peers import WEIGHTS
-from floral_bench.questions.problems import DEVELOPMENT, GROUPED, GROUPS, KINDS, QUICK, REPORT, ROWS
+from floral_bench.questions.problems import GROUPED, KINDS, QUICK, REPORT, ROWS
 from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
 
 # the review, and its correction behind other rows: at random, the audit's top suspects, where it is least sure
@@ -31,16 +31,11 @@ def question_cells(
     methods: Sequence[str] = (),
     levels: Sequence[float] = (),
     seed: int | None = None,
-    data: Sequence[str] = (),
-    development: bool = False,
 ) -> list[Cell]:
     """The suite as the user asked for it, the most telling cells first; quick is one split of two small sets."""
-    if unknown := [name for name in data if name not in GROUPS]:
-        raise ValueError(f"unknown data set {unknown[0]!r} of the questions suite; known: {', '.join(GROUPS)}")
     if unknown := [name for name in methods if name not in WHO]:
         raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {', '.join(WHO)}")
-    groups = QUICK if quick else DEVELOPMENT if development else REPORT
-    names = tuple(data) or tuple(name for part in groups.values() for name in part)
+    names = tuple(name for part in (QUICK if quick else REPORT).values() for name in part)
     first, count = seed or 0, (1 if quick else SPLITS) if reps is None else reps
     kinds = [(kind, level) for kind, level in KINDS if not levels or level in levels]
     base = [

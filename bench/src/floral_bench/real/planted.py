@@ -19,12 +19,12 @@ def random(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 def near(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows near the boundary of an SVC."""
-    return -_margin(SVC().fit(X, y).decision_function(X))
+    return -margin(SVC().fit(X, y).decision_function(X))
 
 
 def far(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rows far from the boundary of a linear model."""
-    return _margin(LogisticRegression(max_iter=500).fit(X, y).decision_function(X))
+    return margin(LogisticRegression(max_iter=500).fit(X, y).decision_function(X))
 
 
 def blob(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -56,7 +56,8 @@ def plant(kind: str, X: np.ndarray, y: np.ndarray, share: float, rng: np.random.
     return given
 
 
-def _margin(decision: np.ndarray) -> np.ndarray:
+def margin(decision: np.ndarray) -> np.ndarray:
+    """How far decision values (n,) or (n, M) are from a tie."""
     if decision.ndim == 1:
         return np.abs(decision)
     ordered = np.sort(decision, axis=1)

@@ -21,14 +21,6 @@ ROUNDS = 50  # at the end of a game, for the spread
 WINDOW = 10  # rounds that a curve of recovery averages, since a round flips a few labels only
 EACH, LOWEST, SPREAD = "last, best of each split", "last, lowest of the grid", f"last, spread over {ROUNDS} rounds"
 SETTINGS = "last, at one setting"
-HEAD, NETWORK = "nn+floral (B = level)", "nn"
-PAIRS = (
-    ("head after 1 turn - head", "nn+floral (B = level), 1 turn", HEAD),
-    ("head after 3 turns - head", "nn+floral (B = level), 3 turns", HEAD),
-    ("network after 3 turns - network", "nn of 3 turns", NETWORK),
-    ("head - network", HEAD, NETWORK),
-    ("SVM head - network", "nn+svm", NETWORK),
-)
 
 
 def last_round(results: Results) -> pd.DataFrame:
@@ -148,25 +140,6 @@ def by_method(results: Results) -> pd.DataFrame:
     return _named(
         texts.where(~best, "**" + texts + "**").unstack()[list(means)].reset_index().rename_axis(columns=None)
     )
-
-
-def turns(results: Results) -> pd.DataFrame:
-    """Differences on the same splits, mean and sample deviation, and in the last row their mean over all rows."""
-    wide = heads(results)
-    pairs = [(title, a, b) for title, a, b in PAIRS if {a, b} <= set(wide.columns)]
-    rows: list[dict[str, Any]] = []
-    totals: dict[str, list[float]] = {title: [] for title, *_ in pairs}
-    for (attack, level), part in wide.groupby(["attack", "level"], sort=False):
-        if level < 10:
-            continue
-        row = {"attack": attack, "level": level}
-        for title, a, b in pairs:
-            apart = (part[a] - part[b]).to_numpy()
-            totals[title].append(float(apart.mean()))
-            row[title] = f"{apart.mean():+.3f}\u00a0±\u00a0{sample_deviation(apart):.3f}"
-        rows.append(row)
-    means = {title: f"**{np.mean(values):+.3f}**" for title, values in totals.items() if values}
-    return _named(pd.DataFrame([*rows, {"attack": "mean", "level": np.nan} | means]))
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:

@@ -27,9 +27,9 @@ class Making:
     seconds: float = 0.0  # of all processes together
     path: Path | None = None  # where it is kept, if anywhere
 
-    def add(self, seconds: float, cells: int = 1) -> None:
-        """Count finished cells and their time, and keep the new state."""
-        self.cells += cells
+    def add(self, seconds: float) -> None:
+        """Count a finished cell and its time, and keep the new state."""
+        self.cells += 1
         self.seconds = round(self.seconds + seconds, 2)
         if self.path is not None:
             write_atomically(self.path, json.dumps(note_of([self], trial=True), indent=1) + "\n")
@@ -45,11 +45,6 @@ class Making:
             made.started, made.cells, made.seconds = (found[name] for name in ("started", "cells", "seconds"))
         return made
 
-    def heading(self) -> str:
-        """Date, commit, machine and command, for the first line of a page."""
-        where = self.environment
-        return f"{self.started[:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: `{self.command}`"
-
 
 def begin(*, trial: bool = False, device: str | None = None) -> Making:
     """A run that begins now; a ValueError if its tree has no commit or local changes, unless it is a trial."""
@@ -59,9 +54,9 @@ def begin(*, trial: bool = False, device: str | None = None) -> Making:
     return Making(typed(), here, here["date"])
 
 
-def typed(words: Sequence[str] | None = None) -> str:
+def typed() -> str:
     """The command line of a benchmark; absolute paths by their last name: folders of a machine are nobody else's."""
-    script, *rest = sys.argv if words is None else words
+    script, *rest = sys.argv
     parts = (word.partition("=") if word.startswith("--") and "=" in word else ("", "", word) for word in rest)
     shown = [f"{option}{equals}{Path(v).name if Path(v).is_absolute() else v}" for option, equals, v in parts]
     return shlex.join(["python", f"benchmarks/{Path(script).name}", *shown])

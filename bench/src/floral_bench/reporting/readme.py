@@ -16,8 +16,7 @@ from floral_bench.real.card import by_source, gains, interval, read_tables
 from floral_bench.real.cells import AUDIT, REVIEW
 from floral_bench.real.judging import OURS
 from floral_bench.real.sets import REPORT, TRUE
-from floral_bench.reporting.tables import grid
-from floral_learn.base.files import write_atomically
+from floral_bench.reporting.tables import between_marks, grid
 
 BEGIN, END = "<!-- tables: python -m floral_bench.reporting.readme -->\n", "<!-- end of tables -->"
 US = "**floral-learn**"
@@ -42,8 +41,7 @@ def render(results: Path) -> str:
 
 def write(readme: Path, results: Path) -> None:
     """Put the tables between the marks of the README."""
-    before, rest = readme.read_text("utf-8").split(BEGIN)
-    write_atomically(readme, before + BEGIN + render(results) + END + rest.split(END)[1])
+    between_marks(readme, BEGIN, END, render(results))
 
 
 def _reported(table: pd.DataFrame) -> pd.DataFrame:

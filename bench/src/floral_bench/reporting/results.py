@@ -58,11 +58,9 @@ class Results:
 
     def cell(self, place: Place, attack: Attack, number: int) -> Cell:
         """The cell of replication `number` at a place."""
-        C, gamma = place.setting if place.method.per_setting else (None, None)
-        grid = self.suite.grid if place.method.needs_grid else None
-        at = self.suite.attack_at(attack, place.level, place.setting)
-        data, seed = self.suite.data[number], self.suite.seeds[number]
-        return Cell(data, at, place.level, place.method, C, gamma, grid, seed)
+        suite, at = self.suite, self.suite.attack_at(attack, place.level, place.setting)
+        where = suite.data[number], suite.seeds[number], at, place.level
+        return suite.method_cell(*where, place.setting, place.method)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.paper import paper_value
 from floral_bench.reporting.results import COLUMNS, STATISTICS, WIDER, Results
 from floral_bench.spec import Grid, Method, Suite
+from floral_learn.base.files import write_atomically
 
 METRICS = (
     "accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "overlap", "poisoned_share_floral",
@@ -186,6 +188,12 @@ def grid(head: Sequence[str], lines: Iterable[Sequence[Any]], left: int = 1) -> 
     """Lines of anything below a head as a Markdown table; what comes after the first `left` columns is at the right."""
     rows = ["| " + " | ".join(map(str, line)) + " |" for line in (head, *lines)]
     return "\n".join([rows[0], "|" + "---|" * left + "---:|" * (len(head) - left), *rows[1:]])
+
+
+def between_marks(page: Path, begin: str, end: str, text: str) -> None:
+    """Replace what stands between two marks of a page."""
+    before, _, rest = page.read_text("utf-8").partition(begin)
+    write_atomically(page, before + begin + text + end + rest.partition(end)[2])
 
 
 def costs(results: Results) -> list[tuple[str, float, float]]:

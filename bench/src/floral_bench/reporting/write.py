@@ -64,14 +64,12 @@ def _budget_rows(results: Results) -> pd.DataFrame:
     return long.assign(attack=results.suite.attacks[0].name, method="floral").dropna(subset=["mean"])
 
 
-def page_of(
-    suite: Suite, rows: pd.DataFrame, pictures: list[str], more: Iterable[tuple[str, str]] = (), kept: str = ROWS
-) -> str:
+def page_of(suite: Suite, rows: pd.DataFrame, pictures: list[str], more: Iterable[tuple[str, str]] = ()) -> str:
     """The tables that `rows` hold as Markdown with headings, then `more` of them, and the pictures with captions."""
     name = suite.name.removesuffix("-quick").removesuffix("-reference")
     options = {"-quick": " --quick", "-reference": " --authors-labels"}
     command = f"floral bench {name}" + "".join(o for end, o in options.items() if end in suite.name)
-    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{kept}]({kept}).", *suite.notes]
+    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS}).", *suite.notes]
     for picture in pictures:
         low = _lowest(rows, suite.grid) if picture == "security" else ""
         parts += [f"![{picture}]({picture}.png)", CAPTIONS[picture] + low]
@@ -98,7 +96,6 @@ def further(results: Results) -> Iterator[tuple[str, str]]:
         yield "By budget of the attacker in the game", markdown(_with_spread(table), left=3)
     if "heads" in results.suite.figures:
         yield "Methods side by side", markdown(details.by_method(results), left=2)
-        yield "What turns of network and head change, split by split", markdown(details.turns(results), left=2)
 
 
 def _lowest(rows: pd.DataFrame, grid: Grid | None) -> str:

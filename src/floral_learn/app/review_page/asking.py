@@ -62,7 +62,8 @@ def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Tu
     mine = [answer for answer in answers if answer.reviewer == reviewer]
     skipped = {answer.row: place for place, answer in enumerate(mine) if answer.kind == "skip"}
     # whatever was skipped, for whatever reason it was asked, stays away for a round
-    away = {row for row, place in skipped.items() if len(mine) - place <= ROUND} | set(taken)
+    away = {row for row, place in skipped.items() if len(mine) - place <= ROUND}
+    away |= set(taken)
     looked = [answer.row for answer in spoken(mine)]
     for row, said in disagreements(answers).items():
         if reviewer not in said or row in away or looked.count(row) > 1:  # asked again once
@@ -74,21 +75,22 @@ def own_turn(answers: Answers, reviewer: str, taken: Collection[int] = ()) -> Tu
     latest = latest_answers(spoken(answers))
     if (turn := _second_opinion(latest, mine, reviewer, away)) is not None:
         return turn
-    told = {row for answer in spoken(answers) for row in answer.rows}
-    return next((Turn(row, "skipped") for row in skipped if row not in told | away), None)
+    closed = away | {row for answer in spoken(answers) for row in answer.rows}
+    return next((Turn(row, "skipped") for row in skipped if row not in closed), None)
 
 
 def _second_opinion(
     latest: dict[int, dict[str, StoredAnswer]], mine: Answers, reviewer: str, away: Collection[int]
 ) -> Turn | None:
     told = spoken(mine)
-    open_rows = [
-        (len(said), min(answer.id for answer in said.values()), row)
-        for row, said in latest.items()
-        if reviewer not in said and row not in away and {answer.label for answer in said.values()} != {None}
-    ]
-    by_time = [sorted(latest[row].values(), key=lambda said: said.id) for row in {said.row for said in told}]
-    seconds = sum(said[0].reviewer != reviewer for said in by_time)
+    open_rows = []
+    for row, said in latest.items():
+        labels = {answer.label for answer in said.values()}
+        if reviewer not in said and row not in away and labels != {None}:
+            open_rows.append((len(said), min(answer.id for answer in said.values()), row))
+    looked = {answer.row for answer in told}
+    first = [min(latest[row].values(), key=lambda answer: answer.id) for row in looked]
+    seconds = sum(answer.reviewer != reviewer for answer in first)
     due = (len(told) + 1) // ROUND
     return Turn(min(open_rows)[2], "second opinion") if open_rows and seconds < due else None
 

@@ -94,17 +94,20 @@ class Guard:
             return 403, "Another site asked for this."
         # A link to the page may be opened from anywhere; everything else comes from the page itself.
         navigates = method == "GET" and headers.get("sec-fetch-mode", [""])[0] == "navigate"
-        if not navigates and any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", [])):
+        sites = set(headers.get("sec-fetch-site", []))
+        if not navigates and sites - {"same-origin", "none"}:
             return 403, "Another site asked for this."
         if method not in ("GET", "HEAD", "POST"):
             return 405, "Only GET and POST are known here."
         if method == "POST":
             if headers.get("origin") != [own]:
                 return 403, "Answers are taken from the page only."
-            if headers.get("content-type", [""])[0].split(";")[0].strip().lower() != "application/json":
+            kind, *_ = headers.get("content-type", [""])[0].split(";")
+            if kind.strip().lower() != "application/json":
                 return 415, "Answers are sent as application/json."
             lengths = headers.get("content-length", [])
-            if len(lengths) != 1 or not lengths[0].isdecimal() or len(lengths[0]) > 9 or int(lengths[0]) > MOST_BYTES:
+            length = lengths[0] if len(lengths) == 1 else ""
+            if not length.isdecimal() or len(length) > 9 or int(length) > MOST_BYTES:
                 return 413, "This is too long for an answer."
         given = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
         if not secrets.compare_digest(given.encode(), self.token.encode()):
@@ -114,12 +117,14 @@ class Guard:
 
 def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     kept = [(name, value) for name, value in headers if name.decode().title() not in HEADERS]
-    return [*kept, *((name.lower().encode(), value.encode()) for name, value in HEADERS.items())]
+    ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+    return kept + ours
 
 
 async def _plain(send: Any, status: int, words: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     body = words.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    headers.append((b"content-length", str(len(body)).encode()))
     headers += [(b"connection", b"close"), *(more or [])]  # a body that was refused is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -120,18 +120,20 @@ class JudgeSession(Asking):
         page = render_page(
             "judge", title=self.path.name, prompt=self.review.prompt, report=report, n=len(number), lines=lines
         )
+        as_json = json.dumps(_plain(told), indent=1, ensure_ascii=False) + "\n"
         content = {
-            "judge.html": page.encode(),
-            "judge.json": (json.dumps(_plain(told), indent=1, ensure_ascii=False) + "\n").encode(),
-            "gold.csv": csv_bytes(["task", "label"], [list(pair) for pair in gold.items()]),
+            self.out / "judge.html": page.encode(),
+            self.out / "judge.json": as_json.encode(),
+            self.out / "gold.csv": csv_bytes(["task", "label"], gold.items()),
         }
-        write_set({self.out / name: raw for name, raw in content.items()}, "floral judge --finish")
+        write_set(content, "floral judge --finish")
         files = [
             {"name": "judge.html", "about": "how often each judge is wrong, with intervals, as a page"},
             {"name": "judge.json", "about": "the same for programs"},
             {"name": "gold.csv", "about": f"your {len(gold):,} labels, by task"},
         ]
-        again = ["floral", "judge", str(self.path), *option_words(self.options), "--out", str(self.out)]
+        words = option_words(self.options)
+        again = ["floral", "judge", str(self.path), *words, "--out", str(self.out)]
         commands = [{"about": "Go on later, for narrower intervals", "command": shlex.join(again)}]
         return {"files": files, "commands": commands, "words": " ".join(report.notes)}
 

@@ -27,11 +27,12 @@ def write(work: Any, answers: Answers) -> dict[str, Any]:
     labels, out = review.labels, left_out(answers)
     told = {row for said in spoken(answers) for row in said.rows}
     changed = np.flatnonzero(labels != review.given)
+    without = f"; {len(out)} left out" if out else ""
     about = {
         "cleaned": f"the table with {len(changed):,} labels replaced, nothing else changed",
         "decisions.csv": f"what was answered about {len(told):,} rows, by whom and when",
         "changes.csv": "each replaced label: by an answer, or by the model",
-        "training.csv": "label and weight of every row, to train any model with" + f"; {len(out)} left out" * bool(out),
+        "training.csv": f"label and weight of every row, to train any model with{without}",
         "model.skops": "a model trained on the corrected labels; floral predict uses it",
         "report.html": "all rows by how likely their label in the file is wrong",
     }
@@ -45,9 +46,11 @@ def write(work: Any, answers: Answers) -> dict[str, Any]:
     ]
     names = file_names(table_suffix(source))
     folder.mkdir(exist_ok=True)
-    write_set({folder / name: raw for name, raw in zip(names, content, strict=True)}, "floral review --finish")
+    paths = [folder / name for name in names]
+    write_set(dict(zip(paths, content, strict=True)), "floral review --finish")
+    described = zip(names, about.values(), strict=True)
     return {
-        "files": [{"name": name, "about": words} for name, words in zip(names, about.values(), strict=True)],
+        "files": [{"name": name, "about": words} for name, words in described],
         "commands": commands(folder, source, str(work.table.label), work.options),
         "words": "",
     }

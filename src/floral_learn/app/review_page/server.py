@@ -105,10 +105,9 @@ def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any
             return Response("There is no such file.", status_code=404)
         content = await run_in_threadpool((folder / name).read_bytes)
         # Saved, never opened: the report holds text from the data and runs under its own rules.
-        disposition = f'attachment; filename="{name}"'
-        return Response(
-            content, headers={"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
-        )
+        headers = {"Content-Type": "application/octet-stream"}
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        return Response(content, headers=headers)
 
     reading = {"about": about, "question": lambda query: session.question(_reviewer(query)), "state": state}
     writing = {"answer": answer, "again": again, "undo": undo, "finish": lambda sent: session.finish()}

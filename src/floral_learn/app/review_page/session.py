@@ -77,7 +77,8 @@ class ReviewSession(Asking):
                 self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun, secret=secret
             )
             store = store or AnswerStore(out, about=about)
-            store.check_answers(len(table.labels), {str(label) for label in table.classes.tolist()})
+            labels = set(map(str, table.classes.tolist()))
+            store.check_answers(len(table.labels), labels)
             # An order drawn again after the first answers were seen would void the guarantee.
             if secret is None:
                 store.put("secret", json.dumps(self.review.secret).encode())
@@ -118,7 +119,8 @@ class ReviewSession(Asking):
         near, _ = self.review.nearest(turn.row)
         card = self.rows.card(turn.row, near.tolist())
         for other in card["nearest"]:
-            votes = {answer.label for answer in said.get(other["row"], {}).values()} - {None}
+            heard = said.get(other["row"], {}).values()
+            votes = {answer.label for answer in heard} - {None}
             other["answer"] = votes.pop() if len(votes) == 1 else None
             other["given"] = str(self.rows.labels[other["row"]])
             if other["row"] in turn.along:  # its label would sway the answer as the row's own
@@ -132,7 +134,8 @@ class ReviewSession(Asking):
         """Bring the review to `answers`: what was undone since is undone, what is new is answered."""
         wanted, heard = spoken(answers), self._applied
         pairs = zip(wanted, heard, strict=False)
-        same = next((k for k, (one, other) in enumerate(pairs) if one.id != other.id), min(len(wanted), len(heard)))
+        differ = [k for k, (one, other) in enumerate(pairs) if one.id != other.id]
+        same = min(*differ, len(wanted), len(heard))
         for _ in self._applied[same:]:
             self.review.undo()
         for answer in wanted[same:]:
@@ -143,7 +146,8 @@ class ReviewSession(Asking):
     def _choose(self, reviewer: str, answers: Answers, taken: Collection[int]) -> Turn | None:
         if (turn := own_turn(answers, reviewer, taken)) is not None:
             return turn
-        if (turn := self._next_turn({*taken, *(answer.row for answer in answers)})) is not None:
+        asked = {answer.row for answer in answers}
+        if (turn := self._next_turn(asked | set(taken))) is not None:
             return turn
         told = {row for answer in spoken(answers) for row in answer.rows}
         waiting = [said.row for said in answers if said.kind in SILENT and said.reviewer == reviewer]
@@ -153,12 +157,13 @@ class ReviewSession(Asking):
     def _next_turn(self, closed: Collection[int]) -> Turn | None:
         """The row whose answer would settle most, outside of `closed`, and why; None where none is left."""
         answered = {row for answer in self._applied for row in answer.rows}
+        not_along = answered | set(closed)
         for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
                 # as many as the page has in sight: nobody answers for rows that were not shown
                 near, same = self.review.nearest(row)
                 free = near[same & ~self.review.trusted[near]].tolist()
-                along = tuple(one for one in free if one not in answered and one not in closed)
+                along = tuple(one for one in free if one not in not_along)
                 if drawn:
                     return Turn(row, "drawn", along=along)
                 return Turn(row, "question", self.review.related(row), along)

@@ -78,7 +78,8 @@ class ShownRows:
             return Column(str(name), "number", ticks, (float(low), float(high)), values)
         texts = column.dropna().astype(str)
         named = texts.str.lower().str.endswith(PICTURE_NAMES)
-        if 2 * named.sum() > len(texts) and any(inside(self.folder, text) for text in texts[named]):
+        mostly = 2 * named.sum() > len(texts)
+        if mostly and any(inside(self.folder, text) for text in texts[named]):
             return Column(str(name), "image")
         long = len(texts) and texts.str.len().max() > LINE
         return Column(str(name), "text" if long else "category")
@@ -99,15 +100,17 @@ class ShownRows:
 
     def _field(self, i: int, column: Column, row: int) -> dict[str, Any]:
         value = self.frame.iat[row, i]
-        shown: dict[str, Any] = {"name": column.name, "kind": column.kind, "value": as_text(value), "main": column.main}
+        shown: dict[str, Any] = {"name": column.name, "kind": column.kind}
+        shown |= {"value": as_text(value), "main": column.main}
         if missing(value):
             return {**shown, "kind": "category", "value": "", "note": "missing"}
         if column.kind == "number" and column.sorted_values is not None and np.isfinite(value):
             values, (low, high) = column.sorted_values, column.ends
             below = np.searchsorted(values, value, "left") / len(values)
             above = 1 - np.searchsorted(values, value, "right") / len(values)
-            place = float(np.clip((value - low) / (high - low), 0, 1))
-            return {**shown, "ticks": column.ticks, "place": round(place, 3), "note": _standing(below, above)}
+            place = round(float(np.clip((value - low) / (high - low), 0, 1)), 3)
+            note = _standing(below, above)
+            return {**shown, "ticks": column.ticks, "place": place, "note": note}
         if column.kind == "image":
             return {**shown, "image": inside(self.folder, str(value)) is not None, "column": i}
         if column.kind == "category":
@@ -118,9 +121,11 @@ class ShownRows:
 
     def difference(self, row: int, other: int) -> str:
         """What the reader of `row` does not know of `other`: the values that differ, in full."""
-        at = range(len(self.columns))
-        known, new = ([as_text(self.frame.iat[one, i]) for i in at] for one in (row, other))
-        parts = [f"{column.name} {b or '?'}" for column, a, b in zip(self.columns, known, new, strict=True) if a != b]
+        parts = []
+        for i, column in enumerate(self.columns):
+            known, new = as_text(self.frame.iat[row, i]), as_text(self.frame.iat[other, i])
+            if known != new:
+                parts.append(f"{column.name} {new or '?'}")
         return ", ".join(parts) or "the same in every column"
 
     def line(self, row: int, most: int = 140) -> str:
@@ -177,14 +182,15 @@ def image_type(content: bytes) -> str | None:
     """The type of a picture by its first bytes, whatever its name says; drawings with scripts (SVG) are none."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    return next((f"image/{kind}" for first, kind in _TYPES.items() if content.startswith(first)), None)
+    kinds = [kind for first, kind in _TYPES.items() if content.startswith(first)]
+    return f"image/{kinds[0]}" if kinds else None
 
 
 def missing(value: Any) -> bool:
     """Whether a cell is empty."""
-    return (
-        value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)) or str(value) in ("NaT", "<NA>")
-    )
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or str(value) in ("NaT", "<NA>")
 
 
 def as_text(value: Any) -> str:

@@ -169,12 +169,14 @@ class AnswerStore:
         kept = self.get("port")
         if kept is None:
             return 0
-        if not isinstance(kept, bytes) or not kept.isdigit() or len(kept) > 5 or not 0 < int(kept) < 2**16:
+        a_number = isinstance(kept, bytes) and kept.isdigit() and len(kept) <= 5
+        if not a_number or not 0 < int(kept) < 2**16:
             raise StoreError(f"{self.path} is damaged: its port is not a number from 1 to 65535")
         return int(kept)
 
     def _check(self, about: Mapping[str, str]) -> None:
-        known = dict(self._base.execute("SELECT key, value FROM about WHERE key LIKE 'same:%'").fetchall())
+        begun = "SELECT key, value FROM about WHERE key LIKE 'same:%'"
+        known = dict(self._base.execute(begun).fetchall())
         for key, value in about.items():
             kept = known.get(f"same:{key}")
             if known and kept != value:
@@ -284,8 +286,10 @@ def _answer(said: tuple, path: Path) -> StoredAnswer:
         all(type(one) is int and 0 <= one < 2**53 for one in rows)
         and kind in KINDS
         and (kind == "label") == (label is not None)
+        and all(isinstance(text, str) for text in words)
+        and type(seen) is int
     )
-    if not fits or not all(isinstance(text, str) for text in words) or type(seen) is not int:
+    if not fits:
         raise StoreError(f"{path} is damaged: answer {number} is not one that floral review stores")
     return StoredAnswer(number, row, kind, label, reviewer, time, bool(seen), rows[1:])
 

@@ -205,7 +205,8 @@ def read_table(
     taken: dict[int, str] = {}
     named = {"label": label, "id": ids, "group": groups, "weight": weights, "trusted": trusted}
     asked = [(option, column) for option, column in named.items() if column is not None]
-    for option, column in [*asked, *(("drop", column) for column in dict.fromkeys(drop))]:
+    asked += [("drop", column) for column in dict.fromkeys(drop)]
+    for option, column in asked:
         place = opened.position(column)
         if place in taken:
             raise TableError(f"column {short(column)} cannot be both {taken[place]} and {option}")
@@ -222,7 +223,8 @@ def read_table(
     features, notes = _features(opened, taken, plain, names)
     if labels is not None:
         given = cells["label"]
-        notes += _without_copies(opened, features, [given[row] for row in keep.tolist()], labels, keep)
+        kept = [given[row] for row in keep.tolist()]
+        notes += _without_copies(opened, features, kept, labels, keep)
         notes += merge_alike(*np.unique(labels, return_counts=True))[1]
         if lost := opened.n_rows - len(keep):
             first = int(np.setdiff1d(np.arange(opened.n_rows), keep)[0])
@@ -285,7 +287,8 @@ def _features(source: Source, taken: dict[int, str], plain: set[int], names: lis
         if made is not None:
             columns[name] = place, made
         elif (spread := spread_vectors(source.cells(place))) is not None:
-            columns |= {f"{name}[{number}]": (None, values) for number, values in enumerate(spread.T)}
+            for number, values in enumerate(spread.T):
+                columns[f"{name}[{number}]"] = None, values
             notes.append(f"{name} is spread over {spread.shape[1]:,} number columns")
         else:
             notes.append(f"ignored: {name} (nested values)")
@@ -341,7 +344,8 @@ def _unique(names: list[str]) -> list[str]:
 def _weights(cells: list[Any] | None, keep: np.ndarray, name: str) -> np.ndarray | None:
     if cells is None:
         return None
-    found = as_numbers(["" if is_missing(cell) else str(cell) for cell in cells], comma=True)
+    texts = ["" if is_missing(cell) else str(cell) for cell in cells]
+    found = as_numbers(texts, comma=True)
     values = np.full(1, np.nan) if found is None else found[0][keep]
     if not np.isfinite(values).all() or (values < 0).any() or not values.any():
         raise TableError(f"{name}: the weight column must hold numbers of at least 0, not all 0, none missing")

@@ -41,9 +41,11 @@ def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None,
 
     def write(place: int, values: list[Any]) -> bytes:
         stream = io.StringIO()
-        writer = csv.writer(stream, delimiter=sep, lineterminator="\r\n" if b"\r\n" in data else "\n")
+        line_end = "\r\n" if b"\r\n" in data else "\n"
+        writer = csv.writer(stream, delimiter=sep, lineterminator=line_end)
         writer.writerow(header)
-        writer.writerows(zip(*(values if p == place else table[p].to_pylist() for p in range(len(header)))))
+        columns = [values if p == place else table[p].to_pylist() for p in range(len(header))]
+        writer.writerows(zip(*columns))
         try:
             return stream.getvalue().encode(known)
         except UnicodeError as error:
@@ -58,7 +60,8 @@ def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None,
 
 def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
     """The text and its encoding; without `encoding`, a byte order mark decides, else UTF-8."""
-    chosen = encoding or next((known for mark, known in _MARKS if raw.startswith(mark)), "utf-8")
+    marked = [known for mark, known in _MARKS if raw.startswith(mark)]
+    chosen = encoding or [*marked, "utf-8"][0]
     try:
         return raw.decode(chosen), chosen
     except UnicodeDecodeError as error:
@@ -144,7 +147,8 @@ def _guess(data: bytes, usual: str) -> str:
 
 def _typed(cells: Any, comma: bool, note: str, notes: list[str]) -> Any:
     """Numbers where every cell is one or missing, else a pandas Series of texts."""
-    few = [text for cell in cells.slice(0, 50).to_pylist() if (text := cell.strip()) not in MISSING]
+    first = [cell.strip() for cell in cells.slice(0, 50).to_pylist()]
+    few = [text for text in first if text not in MISSING]
     hopeless = bool(few) and as_numbers(few[:1], comma=comma) is None
     if not hopeless and (numbers := _floats(cells)) is not None:
         return numbers
@@ -154,7 +158,8 @@ def _typed(cells: Any, comma: bool, note: str, notes: list[str]) -> Any:
     if not hopeless and texts.null_count < len(texts):
         if (numbers := _floats(texts)) is not None:
             return numbers
-        if found := as_numbers(["" if text is None else text for text in texts.to_pylist()], comma=comma):
+        written = ["" if text is None else text for text in texts.to_pylist()]
+        if found := as_numbers(written, comma=comma):
             notes += [note] * found[1]
             return found[0]
     if pc.any(pc.starts_with(texts, "'")).as_py():

@@ -25,7 +25,8 @@ def from_frame(frame: Any, name: str = "the table") -> Source:
     if not frame.shape[1]:
         raise TableError(f"{name} has no data rows")
     index: Any = frame.index if hasattr(frame, "iloc") else None
-    n_index = 0 if index is None or all(level is None for level in index.names) else index.nlevels
+    named = index is not None and any(level is not None for level in index.names)
+    n_index = index.nlevels if named else 0
 
     def write(place: int, values: list[Any]) -> Any:
         if place < n_index:
@@ -34,7 +35,7 @@ def from_frame(frame: Any, name: str = "the table") -> Source:
 
     whole = frame
     if n_index:
-        whole = frame.reset_index(allow_duplicates=True, names=[str(level) for level in index.names])
+        whole = frame.reset_index(allow_duplicates=True, names=list(map(str, index.names)))
     return Source(name, whole, write, like=frame)
 
 

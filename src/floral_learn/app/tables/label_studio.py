@@ -37,7 +37,8 @@ def read_export(name: str, text: str, label: str | None = None) -> Export:
         content = json.loads(text.lstrip("\ufeff"), parse_constant=lambda word: None)
     except (ValueError, RecursionError) as error:
         raise TableError(f"{name}: not a readable JSON file ({reason(error)})") from None
-    if not isinstance(content, list) or not content or not all(isinstance(task, dict) for task in content):
+    of_tasks = isinstance(content, list) and all(isinstance(task, dict) for task in content)
+    if not content or not of_tasks:
         raise TableError(f"{name} is not an export of Label Studio: a list of tasks [{{...}}, ...] is needed")
     tasks: dict[str, dict[str, Any]] = {}
     for number, raw in enumerate(content):
@@ -49,7 +50,9 @@ def read_export(name: str, text: str, label: str | None = None) -> Export:
     results = list(_results(content, name))
     entries = [entry for *_, entry in results if entry.get("type") == "choices"]
     choices = {str(entry.get("from_name")): str(entry.get("to_name")) for entry in entries}
-    choice = next(iter(choices)) if len(choices) == 1 and label in (None, "label") else label or "label"
+    choice = label or "label"
+    if len(choices) == 1 and label in (None, "label"):
+        choice = next(iter(choices))
     if choice not in choices and (label is not None or choices):
         known = some(choices) or "none"
         raise TableError(f"{name}: no annotation with a choice {short(choice)}; its choices are: {known}")
@@ -78,14 +81,17 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> Source:
     rows = pd.DataFrame(list(export.tasks.values()), index=list(export.tasks), dtype=object)
     rows = rows.drop(columns=["id", choice], errors="ignore").where(lambda cells: cells.notna(), None)
     # The known answer, else the most frequent one; the first of equals.
-    votes = votes.assign(times=votes.groupby(["task", "label"], sort=False)["label"].transform("size"))
+    alike = votes.groupby(["task", "label"], sort=False)["label"]
+    votes = votes.assign(times=alike.transform("size"))
     settled = votes.sort_values(["gold", "times"], ascending=False, kind="stable").drop_duplicates("task")
-    people = votes.groupby("task", sort=False)["worker"].agg(lambda names: " + ".join(dict.fromkeys(names)))
+    workers = votes.groupby("task", sort=False)["worker"]
+    people = workers.agg(lambda names: " + ".join(dict.fromkeys(names)))
     columns = {choice: settled.set_index("task")["label"], "annotator": people}
     rows.insert(0, "id", list(export.tasks), allow_duplicates=True)
     for column, values in columns.items():
         rows[column] = values.reindex(rows.index).astype(object).where(pd.notna, None)
-    rows["ground_truth"] = [task in set(votes["task"][votes["gold"]]) for task in export.tasks]
+    known = set(votes["task"][votes["gold"]])
+    rows["ground_truth"] = [task in known for task in export.tasks]
     last = rows.shape[1] - 1
 
     def write(place: int, new: list[Any]) -> bytes:
@@ -116,15 +122,19 @@ def label_studio_tasks(table: Any, numbers: Any, suggested: Sequence[Any], score
     export = table.source.export
     choice, item = (str(table.label), "item") if export is None else (export.choice, export.item)
     data = None if export is None else list(export.tasks.values())
-    rows = table.features.iloc[at].to_dict("records") if data is None else [data[row] for row in table.rows[at]]
+    if data is None:
+        rows = table.features.iloc[at].to_dict("records")
+    else:
+        rows = [data[row] for row in table.rows[at]]
     shown = dict.fromkeys(key for row in rows for key in row)
     names = (table.rows if table.ids is None else table.ids)[at]
     tasks, version = [], f"floral-learn {__version__}"
     for name, row, label, sure in zip(names, rows, suggested, score, strict=True):
-        result = {"from_name": choice, "to_name": item, "type": "choices", "value": {"choices": [str(label)]}}
+        value = {"choices": [str(label)]}
+        result = {"from_name": choice, "to_name": item, "type": "choices", "value": value}
         prediction = {"model_version": version, "score": round(float(sure), 6), "result": [result]}
-        cells = {key: _shown(row.get(key)) for key in shown}
-        tasks.append({"data": cells, "predictions": [prediction], "meta": {"floral_row": str(name)}})
+        cells, meta = {key: _shown(row.get(key)) for key in shown}, {"floral_row": str(name)}
+        tasks.append({"data": cells, "predictions": [prediction], "meta": meta})
     config = label_studio_config(shown, table.classes.tolist(), choice=choice, item=item)
     return {"tasks.json": _json_bytes(tasks), "label-config.xml": config}
 
@@ -151,7 +161,8 @@ def _results(content: list[dict[str, Any]], name: str) -> Iterator[tuple[int, di
         for annotation in annotations if isinstance(annotations, list) else [None]:
             known: Any = annotation if isinstance(annotation, dict) else {"result": None}
             results = known.get("result", [])
-            if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
+            listed = isinstance(results, list) and all(isinstance(result, dict) for result in results)
+            if not listed:
                 where = f"{name}: task {number} (from 0)"
                 raise TableError(f"{where}: 'annotations' must be a list of objects with lists 'result'")
             if not known.get("was_cancelled"):

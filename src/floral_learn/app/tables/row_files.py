@@ -60,8 +60,8 @@ def read_workbook(name: str, raw: bytes) -> Source:
             raise
         except Exception as error:
             raise TableError(f"{name} cannot be copied with other labels ({reason(error)})") from None
-        for number, value, old in zip(numbers, values, (row[place] for row in rows), strict=True):
-            if value != old or type(value) is not type(old):
+        for number, value, row in zip(numbers, values, rows, strict=True):
+            if value != row[place] or type(value) is not type(row[place]):
                 cell = whole[sheet.title].cell(row=number, column=place + 1)
                 cell.value = value
                 if isinstance(value, str):
@@ -84,7 +84,8 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
     for number, line in enumerate(lines, 1):
         if number > MOST_ROWS:
             raise TableError(f"{name} has rows below {MOST_ROWS:,}, where Excel's sheets end")
-        width = max((place for place, value in enumerate(line, 1) if value is not None), default=0)
+        filled = [place for place, value in enumerate(line, 1) if value is not None]
+        width = max(filled, default=0)
         if not header:
             header = ["" if value is None else str(value).strip() for value in line[:width]]
         elif width > len(header):
@@ -101,7 +102,8 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
 
 def _frame(names: list[str], columns: Iterable[Any]) -> pd.DataFrame:
     """Columns of Python values as they are; names may repeat."""
-    frame = pd.DataFrame({place: pd.Series(cells, dtype=object) for place, cells in enumerate(columns)})
+    series = [pd.Series(cells, dtype=object) for cells in columns]
+    frame = pd.DataFrame(dict(enumerate(series)))
     frame.columns = pd.Index(names, dtype=object)
     return frame
 
@@ -130,7 +132,8 @@ def read_json_lines(name: str, text: str) -> Source:
 
     def write(place: int, values: list[Any]) -> bytes:
         column, out = columns[place], list(lines)
-        for number, (row, value, old) in enumerate(zip(rows, values, cells[columns[place]], strict=True)):
+        changes = zip(rows, values, cells[column], strict=True)
+        for number, (row, value, old) in enumerate(changes):
             if value != old or type(value) is not type(old):
                 made = [value] if isinstance(row.get(column), list) else value
                 out[number] = json.dumps(row | {column: made}, ensure_ascii=False)

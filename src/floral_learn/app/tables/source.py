@@ -134,7 +134,8 @@ def picture_names(cells: list[Any]) -> list[str] | None:
     """Names of pictures that lie inside a table, {"bytes": ..., "path": ...} as Hugging Face writes them; else None."""
     given = [cell for cell in cells if cell is not None]
     wanted = {"bytes", "path"}
-    if not given or not all(isinstance(cell, dict) and cell.keys() >= wanted for cell in given):
+    fits = [isinstance(cell, dict) and cell.keys() >= wanted for cell in given]
+    if not given or not all(fits):
         return None
     names = []
     for row, cell in enumerate(cells):
@@ -172,14 +173,17 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     if kind not in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json"):
         raise TableError(f"{path}: cannot read {suffix or 'a file without extension'}; use {KINDS}")
     raw = read_content(path)
-    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
-        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
+    if foreign := [what for mark, what in _FOREIGN.items() if raw.startswith(mark)]:
+        like = f"it looks like {foreign[0]} file under another name"
+        raise TableError(f"{name} is not text: {like}; use {KINDS}")
     if kind in (".csv", ".tsv", ".txt"):
         opened = delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
-    elif kind == ".json":
-        opened = label_studio.read_label_studio(name, delimited.decode(raw, encoding, name)[0], label)
     else:
-        opened = row_files.read_json_lines(name, delimited.decode(raw, encoding, name)[0])
+        text, _ = delimited.decode(raw, encoding, name)
+        if kind == ".json":
+            opened = label_studio.read_label_studio(name, text, label)
+        else:
+            opened = row_files.read_json_lines(name, text)
     opened.packed = kind != suffix
     return opened
 
@@ -227,7 +231,8 @@ def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray
     blank = np.array([text == "" for text in texts])
     if numeric and numeric != kept:
         shares = np.bincount(codes, minlength=len(texts))
-        few = 2 * shares[[text in numeric for text in texts]].sum() < shares[~blank].sum()
+        numbers = [text in numeric for text in texts]
+        few = 2 * shares[numbers].sum() < shares[~blank].sum()
         odd = [text in (numeric if few else kept - numeric) for text in texts]
         row = int(np.argmax(np.array(odd)[codes]))
         raise TableError(f"{where} mixes numbers and text (row {row} is {short(texts[codes[row]])})")
@@ -264,10 +269,11 @@ def _refuse_several(labels: set[str], where: str) -> None:
             several = {label: parts for label, parts in several.items() if not all(map(str.isdigit, parts))}
         parts = [part for found in several.values() for part in set(found)]
         known = labels | {part for part in parts if parts.count(part) > 1}
-        if whole := sorted(label for label, found in several.items() if known.issuperset(found)):
+        whole = [label for label, found in several.items() if known.issuperset(found)]
+        if whole:
             raise TableError(
-                f"{where} holds several labels at once, such as {short(whole[0])}; one label per row is supported. If "
-                f"this is one class, write it without {sign!r}"
+                f"{where} holds several labels at once, such as {short(min(whole))}; one label per row is supported. "
+                f"If this is one class, write it without {sign!r}"
             )
 
 
