@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import floral_learn
+from floral_learn import FloralClassifier, load_moon, poison
+from floral_learn.attacks import PoisonDisplay
+from floral_learn.floral import HistoryDisplay
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -28,10 +31,6 @@ def found():
 @pytest.fixture(scope="module")
 def drawn():
     """One display of each kind, not yet drawn."""
-    from floral_learn import FloralClassifier, load_moon, poison
-    from floral_learn.attacks import PoisonDisplay
-    from floral_learn.floral import HistoryDisplay
-
     moon = load_moon(n_train=60, n_val=1, n_test=30)
     bad = poison(moon.X_train, moon.y_train, budget=0.2, random_state=0)
     clf = FloralClassifier(budget=0.2, n_rounds=20, tol=None, random_state=0).fit(moon.X_train, bad.y)

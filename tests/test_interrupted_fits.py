@@ -3,15 +3,13 @@
 A profiler counts the calls of a fit and raises inside one of them, at moments spread over the whole fit.
 """
 
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
-from interruptions import MOMENTS, Stop, interrupted, moments
+from interruptions import Stop, check_interrupted, check_refused, interrupted, moments
 from sklearn.datasets import make_blobs, make_moons
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import CrowdClassifier, SanitizedClassifier
@@ -57,45 +55,13 @@ def _network():
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["a few moments", "ten moments"])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_interrupted_fit_leaves_the_old_model_or_none(name, every):
-    make = MODELS[name]
-    model = make().fit(X, Y)
-    before, kept = model.predict(X), dict(vars(model))
-    make().fit(OTHER_X, OTHER)  # the first fit imports what later ones have
-    total = interrupted(lambda: make().fit(OTHER_X, OTHER))
-    hit = 0
-    for moment in moments(total)[::every]:
-        fresh = make()
-        try:
-            interrupted(partial(fresh.fit, OTHER_X, OTHER), moment)
-        except Stop:
-            hit += 1
-            with pytest.raises(NotFittedError):
-                fresh.predict(X)
-        try:
-            interrupted(lambda: model.fit(OTHER_X, OTHER), moment)
-        except Stop:
-            assert vars(model).keys() == kept.keys(), moment
-            assert all(vars(model)[key] is kept[key] for key in kept), moment
-            np.testing.assert_array_equal(model.predict(X), before)
-        else:  # Stop came too late, or a library swallowed it
-            model.__dict__ = dict(kept)
-    assert hit >= MOMENTS // 2 // every  # torch's own calls swallow some
+    check_interrupted(MODELS[name], (X, Y), (OTHER_X, OTHER), every=every)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in reduce:RuntimeWarning")  # infinity among the rows
 @pytest.mark.parametrize("name", MODELS)
 def test_a_failed_fit_leaves_the_old_model(name):
-    model = MODELS[name]().fit(X, Y)
-    before = model.predict(X)
-    for bad in ((X * np.nan, Y), (X, np.zeros(60)), (X, Y[:-1]), (X[:, :1] * np.inf, Y)):
-        with pytest.raises(ValueError):
-            model.fit(*bad)
-        np.testing.assert_array_equal(model.predict(X), before)
-    fresh = MODELS[name]()
-    with pytest.raises(ValueError):
-        fresh.fit(X * np.nan, Y)
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
+    check_refused(MODELS[name], (X, Y), ((X * np.nan, Y), (X, np.zeros(60)), (X, Y[:-1]), (X[:, :1] * np.inf, Y)))
 
 
 def test_an_interrupted_encoder_is_the_old_one():

@@ -7,9 +7,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-
-pytest.importorskip("typer")
-
 from commands import floral, refused
 from typer.testing import CliRunner
 

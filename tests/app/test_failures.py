@@ -9,7 +9,10 @@ import warnings
 
 import pytest
 
+from floral_learn.base import models
+
 typer = pytest.importorskip("typer")
+from commands import floral  # noqa: E402
 from typer.main import get_command  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
@@ -58,7 +61,6 @@ def test_only_our_own_warnings_are_shown_once_and_as_one_line(tmp_path):
     def body() -> None:
         warnings.warn("from a library", UserWarning, stacklevel=2)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
-        from floral_learn.base import models
 
         exec("import warnings\nwarnings.warn('ours,\\nin two lines', UserWarning, stacklevel=1)", vars(models))
 
@@ -69,11 +71,9 @@ def test_only_our_own_warnings_are_shown_once_and_as_one_line(tmp_path):
 
 
 def test_version_and_help():
-    runner = CliRunner()
-    assert runner.invoke(make_app(), ["--version"]).stdout.startswith("floral-learn ")
-    shown = runner.invoke(make_app(), ["--help"]).stdout
-    assert "--install-completion" in shown
-    assert "--skip-blank" in runner.invoke(make_app(), ["train", "--help"]).stdout
+    assert floral("--version").stdout.startswith("floral-learn ")
+    assert "--install-completion" in floral("--help").stdout
+    assert "--skip-blank" in floral("train", "--help").stdout
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself():

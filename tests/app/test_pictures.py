@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("typer")
 Image = pytest.importorskip("PIL.Image")
 
 from commands import floral, refused  # noqa: E402

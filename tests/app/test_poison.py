@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from commands import floral, refused
 from sklearn.datasets import make_blobs
+from sklearn.svm import SVC
 
 from floral_learn import save
 
@@ -55,8 +56,6 @@ def test_what_is_no_model_is_named(tmp_path, model):
 
 
 def test_a_model_of_another_make_is_refused(tmp_path, model):
-    from sklearn.svm import SVC
-
     save(SVC().fit(np.eye(4), [0, 1, 0, 1]), tmp_path / "plain.skops")
     assert "is not a model of floral train" in refused(
         "predict", tmp_path / "plain.skops", model / "data.csv", "--out", tmp_path / "p.csv"

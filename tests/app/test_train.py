@@ -120,11 +120,13 @@ def test_the_data_file_is_never_overwritten(tmp_path, table):
     assert table.read_bytes() == before
 
 
-def test_a_method_for_texts_is_refused_for_columns(table, tmp_path):
-    assert "reads texts, not columns" in refused(
-        "train", table, "--label", "verdict", "--method", "transformer", "--out", tmp_path / "m.skops"
-    )
-    assert not (tmp_path / "m.skops").exists()
+@pytest.mark.parametrize(
+    ("name", "method", "message"),
+    [("m.skops", "transformer", "reads texts, not columns"), ("m.pkl", "svm", "must end in .skops")],
+)
+def test_a_method_for_texts_and_a_pickle_are_refused(table, tmp_path, name, method, message):
+    assert message in refused("train", table, "-l", "verdict", "-m", method, "-o", tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_trusted_rows_weights_and_decisions_reach_the_fit(tmp_path, table):
@@ -153,8 +155,3 @@ def test_trusted_rows_weights_and_decisions_reach_the_fit(tmp_path, table):
         "train", path, *columns[:-2], "--trusted", "gold", "--method", "curie"
     )
     floral("train", path, *columns, "--trusted", "x1", "--drop", "gold", "--drop", "heavy", code=2)
-
-
-def test_a_pickle_is_refused(tmp_path, table):
-    assert "must end in .skops" in refused("train", table, "-l", "verdict", "-o", tmp_path / "m.pkl", "-m", "svm")
-    assert not (tmp_path / "m.pkl").exists()

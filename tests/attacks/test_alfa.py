@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -91,10 +92,11 @@ def test_the_kernel_is_the_one_asked_for():
     assert result.details["objective"] == pytest.approx(again, rel=1e-6)
 
 
-def test_an_svc_surrogate_gives_its_settings():
+@pytest.mark.parametrize("name", ["alfa", "alfa-tilt"])
+def test_an_svc_surrogate_gives_its_settings(name):
     X, y = make_moons(60, noise=0.2, random_state=0)
-    by_surrogate = poison(X, y, attack="alfa", budget=6, random_state=0, surrogate=SVC(C=3.0, gamma=2.0))
-    by_settings = poison(X, y, attack="alfa", budget=6, random_state=0, C=3.0, gamma=2.0)
+    by_surrogate = poison(X, y, attack=name, budget=6, random_state=0, surrogate=SVC(C=3.0, gamma=2.0))
+    by_settings = poison(X, y, attack=name, budget=6, random_state=0, C=3.0, gamma=2.0)
     np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)
 
 
@@ -108,8 +110,7 @@ def test_another_surrogate_changes_the_flips():
 def test_a_gram_matrix_over_the_memory_limit_is_refused_with_its_size(monkeypatch):
     X, y = make_moons(100, random_state=0)
     monkeypatch.setattr(surrogates, "MAX_BYTES", 50_000)
-    with pytest.raises(MemoryError, match=r"100 rows takes 0\.0 GB"):
-        Alfa(budget=2).poison(X, y)
+    refuses(r"100 rows takes 0\.0 GB", Alfa(budget=2).poison, X, y, error=MemoryError)
 
 
 @pytest.mark.parametrize(
@@ -125,5 +126,4 @@ def test_a_gram_matrix_over_the_memory_limit_is_refused_with_its_size(monkeypatc
 )
 def test_wrong_settings_are_named(params, message):
     X, y = make_moons(20, random_state=0)
-    with pytest.raises(ValueError, match=message):
-        Alfa(budget=2, **params).poison(X, y)
+    refuses(message, Alfa(budget=2, **params).poison, X, y)

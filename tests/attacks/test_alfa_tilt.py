@@ -89,12 +89,3 @@ def test_settings_are_checked(moons):
     with pytest.raises(ValueError, match="n_restarts=0 must be a whole number of at least 1"):
         poison(X, y, attack="alfa-tilt", budget=3, n_restarts=0)
     refuses("may be indefinite", poison, X, y, attack="alfa-tilt", budget=3, kernel="sigmoid", gram="low_rank")
-
-
-def test_an_svc_surrogate_gives_its_settings(moons):
-    X, y = moons
-    by_surrogate = poison(
-        X, y, attack="alfa-tilt", budget=6, random_state=0, surrogate=SVC(C=3.0, gamma=2.0), n_restarts=3
-    )
-    by_settings = poison(X, y, attack="alfa-tilt", budget=6, random_state=0, C=3.0, gamma=2.0, n_restarts=3)
-    np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)

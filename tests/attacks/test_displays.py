@@ -9,6 +9,7 @@ from sklearn.svm import SVC
 
 from floral_bench.displays import SecurityCurveDisplay
 from floral_bench.transfer import TransferDisplay, transfer_table
+from floral_learn import CertifiedKernelClassifier, load_moon
 from floral_learn.attacks import Farthest, PoisonDisplay, RandomFlips, poison
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -117,8 +118,6 @@ def test_counts_are_drawn_as_counts_on_a_new_figure(moons):
 
 
 def test_a_certified_victim_has_a_line_that_no_attack_goes_below():
-    from floral_learn import CertifiedKernelClassifier, load_moon
-
     moon = load_moon(n_train=100, n_val=1, n_test=200)
     data = moon.X_train, moon.y_train, moon.X_test, moon.y_test
     curves = SecurityCurveDisplay.from_estimator(

@@ -2,13 +2,12 @@
 
 import csv
 import io
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from chrome import chrome, needs_chrome
+from chrome import Page, chrome, needs_chrome
 
 from floral_learn.app.audit_page import render, write_audit_page
 from floral_learn.audit import LabelIssues, find_label_issues, read_decisions
@@ -24,27 +23,13 @@ def browser(tmp_path_factory):
         yield driver
 
 
-class Page:
+class AuditPage(Page):
     """What a person does with the page."""
 
     def __init__(self, browser, path):
-        self.browser = browser
+        super().__init__(browser)
         browser.get(path.as_uri())
         self.wait(lambda: self.js("return document.documentElement.dataset.ready") == "yes")
-
-    def js(self, code, *args):
-        return self.browser.execute_script(code, *args)
-
-    def wait(self, true, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if true():
-                return
-            time.sleep(0.05)
-        raise AssertionError("the page did not get there")
-
-    def find(self, selector):
-        return self.browser.find_element("css selector", selector)
 
     def rows(self):
         return self.js("return [...document.querySelectorAll('#table tr.row')].map(r => +r.dataset.row)")
@@ -75,7 +60,7 @@ def page(browser, found, moons, tmp_path):
     frame["note"] = [f"note number {i}" for i in range(len(frame))]
     path = tmp_path / "page.html"
     write_audit_page(found, path, title="moons", frame=frame, ids=[f"id{i}" for i in range(400)])
-    return Page(browser, path)
+    return AuditPage(browser, path)
 
 
 def test_rows_come_ranked_and_headings_sort_them(page, found):
@@ -245,7 +230,7 @@ def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_
     lines = [{"row": row, "given": y[row], "decision": "wrong", "label": 1 - y[row], "reviewer": "eve", "note": "seen"}]
     path = tmp_path / "page.html"
     write_audit_page(find_label_issues(X, y, decisions=lines, random_state=0), path)
-    page = Page(browser, path)
+    page = AuditPage(browser, path)
     fresh(page)
     assert page.find("#marks").text == "1 marked wrong, 0 right"
     text = downloaded(page, 1).read_text().splitlines()[1]
@@ -327,7 +312,7 @@ def test_hostile_text_stays_text(browser, blobs, tmp_path):
     frame = pd.DataFrame({HOSTILE: [HOSTILE] * 300})
     path = tmp_path / "page.html"
     path.write_text(render(result, title=HOSTILE, frame=frame, ids=[HOSTILE] * 300, notes=[HOSTILE]), encoding="utf-8")
-    page = Page(browser, path)
+    page = AuditPage(browser, path)
     page.find("#table tr.row").click()
     page.find("#notes summary").click()
     assert page.js("return window.hacked") is None
@@ -365,7 +350,7 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     frame = pd.DataFrame({"text": [f"review number {i} of a long list of things" for i in range(50_000)]})
     path = tmp_path / "page.html"
     write_audit_page(large, path, frame=frame, most_rows=50_000)
-    page = Page(browser, path)
+    page = AuditPage(browser, path)
     # Only a page of rows is ever in the document: that, and not luck, keeps it responsive.
     nodes = page.js("return document.querySelectorAll('*').length")
     assert nodes < 2500
@@ -403,7 +388,7 @@ def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path
     assert bool(pictures.files) == folder
     for path, content in pictures.files.items():
         path.write_bytes(content)
-    page = Page(browser, tmp_path / "report" / "page.html")
+    page = AuditPage(browser, tmp_path / "report" / "page.html")
     page.js("const s = document.getElementById('size'); s.value = 100; s.dispatchEvent(new Event('change'))")
     page.js("document.querySelector('.tile').click()")
     assert page.js("return document.querySelectorAll('img').length") < 300

@@ -179,14 +179,3 @@ def test_decisions_may_name_rows_by_their_number_in_the_file_and_the_last_word_c
     # The same file after `apply`: the label is what was decided, so the decision still stands.
     path.write_text("row,given,decision,label\n7,a,wrong,b\n")
     assert read_decisions(path, np.array(["b", "a"]), rows=np.array([7, 9]))[0].label == "b"
-
-
-def test_labels_and_probabilities_are_matched_to_the_rows_by_their_index(moons):
-    X, y, _ = moons
-    rows = pd.DataFrame(X, columns=["a", "b"], index=[f"r{i}" for i in range(400)])
-    p = pd.DataFrame(np.where(np.arange(2) == y[:, None], 0.9, 0.1), index=rows.index, columns=[0, 1])
-    labels = pd.Series(y, index=rows.index)
-    plain = find_label_issues(rows, labels, pred_probs=p, random_state=0).score
-    turned = find_label_issues(rows, labels[::-1], pred_probs=p.sample(frac=1, random_state=0), random_state=0).score
-    np.testing.assert_array_equal(plain, turned)
-    refuses("X and y name different rows", find_label_issues, rows, labels.rename({"r0": "other"}))

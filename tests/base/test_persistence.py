@@ -6,6 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 import skops.io
+from archives import members, packed
 from refusals import refuses
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs, make_moons
@@ -79,8 +80,7 @@ def test_foreign_types_are_not_created_unless_trusted(tmp_path):
 def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     target, path = tmp_path / "written.txt", tmp_path / "model.skops"
     save({"model": (str(target), b"by load")}, path)
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
+    files = members(path.read_bytes())
     schema = json.loads(files["schema.json"])
     call = schema["content"]["model"]["content"]["model"]
     arguments = dict(call)
@@ -98,9 +98,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
         }
     )
     files["schema.json"] = json.dumps(schema).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+    path.write_bytes(packed(files))
     refuses(r"not trusted: floral_learn\.base\.files\.write_atomically", load, path)
     assert not target.exists()
 

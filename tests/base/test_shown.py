@@ -1,8 +1,9 @@
 """Every result object prints in a few lines, and is a table without markup of its own in a notebook."""
 
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
@@ -52,7 +53,6 @@ def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
 
 def test_text_of_the_data_is_escaped():
     pytest.importorskip("pandas")
-    import pandas as pd
 
     labels = np.array([HOSTILE, "ham"] * 10)
     changed = fl.poison(None, labels, attack="random", budget=5, random_state=0)
@@ -63,8 +63,6 @@ def test_text_of_the_data_is_escaped():
 
 
 def test_results_stay_dataclasses_that_can_be_compared_and_replaced():
-    from dataclasses import replace
-
     moon = fl.load_moon(n_train=50, n_val=10, n_test=10)
     assert is_dataclass(moon)
     assert replace(moon, name="other").name == "other"

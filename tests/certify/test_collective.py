@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 
 from floral_learn import CertifiedKernelClassifier
 
@@ -88,10 +89,8 @@ def test_bad_arguments_are_named():
     X, y = np.arange(12.0)[:, None], np.arange(12) // 6
     clf = CertifiedKernelClassifier().fit(X, y)
     for flips in (-1, 1.5):
-        with pytest.raises(ValueError, match=r"flips=.* must be a whole number"):
-            clf.collective_certificate(X, flips)
-    with pytest.raises(ValueError, match=r"X has 12 rows, y has shape \(3,\)"):
-        clf.collective_certificate(X, 1, y[:3])
+        refuses(r"flips=.* must be a whole number", clf.collective_certificate, X, flips)
+    refuses(r"X has 12 rows, y has shape \(3,\)", clf.collective_certificate, X, 1, y[:3])
     small = clf.set_params(max_memory=2000)
     with pytest.raises(ValueError, match="more than 6 predictions can be changed, which is what max_memory=2000 holds"):
         small.collective_certificate(X, 9)

@@ -73,13 +73,6 @@ def test_two_classes_equal_the_search_over_all_label_vectors(kernel, intercept):
     assert found.max() >= 1
 
 
-def test_fourteen_labels_all_16384_vectors():
-    X, y, queries = data(14, seed=3)
-    found = CertifiedKernelClassifier(gamma=0.2, ridge=3.0).fit(X, y).certified_flips(queries)
-    a = label_weights(X, queries, gamma=0.2, ridge=3.0)
-    np.testing.assert_array_equal(found, expected(fewest_flips(a, y, 2), 14))
-
-
 @pytest.mark.parametrize(("n", "n_classes"), [(8, 3), (7, 4)])
 def test_several_classes_equal_the_search_over_all_label_vectors(n, n_classes):
     X, y, queries = data(n, seed=2, n_classes=n_classes)
@@ -400,15 +393,3 @@ def test_two_hundred_classes_take_memory_of_classes_squared():
         tracemalloc.stop()
     assert flips.shape == (100,)
     assert most < 50 * 8 * 200**2
-
-
-def test_frames_are_matched_by_their_index():
-    pd = pytest.importorskip("pandas")
-    X, y, queries = data(30, 1)
-    names = [f"row {i}" for i in range(30)]
-    trusted = pd.Series(np.arange(30) < 10, index=names)
-    frame, labels = pd.DataFrame(X, index=names), pd.Series(y, index=names)
-    plain = CertifiedKernelClassifier().fit(X, y, trusted=trusted.to_numpy())
-    matched = CertifiedKernelClassifier().fit(frame, labels[::-1], trusted=trusted[::-1])
-    np.testing.assert_array_equal(matched.certified_flips(queries), plain.certified_flips(queries))
-    refuses("same index", CertifiedKernelClassifier().fit, frame, labels.rename(index={"row 3": "row 99"}))

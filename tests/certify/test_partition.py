@@ -8,7 +8,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -189,8 +189,6 @@ def test_weights_reach_the_base_and_are_refused_where_it_has_none(noisy_moons):
 
 
 def test_a_regressor_cannot_vote(noisy_blobs):
-    from sklearn.linear_model import LinearRegression
-
     X, y, _ = noisy_blobs()
     with pytest.raises(ValueError, match="estimator=LinearRegression must be a classifier"):
         PartitionAggregationClassifier(LinearRegression()).fit(X, y)

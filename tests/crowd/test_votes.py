@@ -55,23 +55,14 @@ def test_a_task_that_X_does_not_hold_is_named(table):
     refuses("tasks that X's index does not hold, such as 0", read_votes, long_of(table), X=X)
 
 
-def test_X_of_another_length_is_refused(table):
+def test_what_cannot_be_votes_is_named(table):
     refuses("votes are on 60 tasks and X has 59 rows", aggregate_votes, table, np.zeros((59, 2)), missing=-1)
-
-
-def test_minus_one_is_not_guessed(table):
-    refuses("pass missing=-1", aggregate_votes, table)
-
-
-def test_votes_out_of_range_are_named(table):
+    refuses("pass missing=-1", aggregate_votes, table)  # -1 is not guessed
+    refuses("no vote at all", aggregate_votes, np.full((5, 3), np.nan))
     refuses(r"votes hold \[2\], which classes=\[0, 1\] does not", aggregate_votes, table, classes=[0, 1], missing=-1)
     refuses("infinity", aggregate_votes, np.array([[1.0, np.inf], [0.0, 1.0]]))
     refuses("not classes", aggregate_votes, np.random.default_rng(0).normal(size=(200, 3)))
     refuses("mix numbers and text", aggregate_votes, np.array([["a", 1], [2, "b"]], dtype=object))
-
-
-def test_no_vote_at_all_is_an_error():
-    refuses("no vote at all", aggregate_votes, np.full((5, 3), np.nan))
 
 
 def test_a_class_nobody_voted_for_has_a_small_probability(table):

@@ -8,6 +8,7 @@ import pytest
 from refusals import refuses
 
 from floral_bench.datasets import imdb, load_imdb
+from floral_learn.datasets import DataNotFoundError
 
 
 def test_a_file_of_other_reviews_is_refused(tmp_path):
@@ -19,8 +20,6 @@ def test_a_file_of_other_reviews_is_refused(tmp_path):
 
 
 def test_without_file_and_network_the_places_searched_are_named(tmp_path, monkeypatch):
-    from floral_learn.datasets import DataNotFoundError
-
     monkeypatch.setenv("FLORAL_DATA", str(tmp_path / "empty"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("urllib.request.urlopen", _offline)

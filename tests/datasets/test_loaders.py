@@ -1,5 +1,7 @@
 """The loaders return the published rows, find files in the documented order and refuse wrong ones."""
 
+import inspect
+
 import numpy as np
 import pytest
 from refusals import refuses
@@ -69,13 +71,11 @@ def test_moon_reference_labels_have_the_published_number_of_flips(labels, flips)
     np.testing.assert_array_equal(data.y_train_clean, load_moon().y_train)
 
 
-def test_moon_refuses_reference_labels_for_other_rows():
+def test_moon_and_mnist_refuse_what_they_do_not_have():
     refuses("published for random_state=1", load_moon, random_state=2, labels="lfa-5")
     refuses("labels must be", load_moon, labels="lfa-6")
-
-
-def test_moon_refuses_empty_parts():
     refuses("positive integers", load_moon, n_val=0)
+    refuses("digits must be", load_mnist, digits=(1, 1))
 
 
 def test_moon_reference_labels_without_the_file_say_where_they_were_looked_for(bare):
@@ -105,10 +105,6 @@ def test_mnist_subsets_are_disjoint_seeded_and_keep_labels():
     np.testing.assert_array_equal(data.X_train, again.X_train)
     assert not np.array_equal(data.X_train, other.X_train)
     refuses("do not fit", load_mnist, n_train=13007, n_val=1)
-
-
-def test_mnist_refuses_bad_digits():
-    refuses("digits must be", load_mnist, digits=(1, 1))
 
 
 def test_mnist_refuses_a_file_with_other_data(bare):
@@ -165,8 +161,6 @@ def test_dataset_arrays_cannot_be_written_and_lengths_must_match():
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_takes_random_state_and_data_home(name):
-    import inspect
-
     taken = set(inspect.signature(DATASETS[name]).parameters)
     assert {"random_state", "data_home", "n_train", "n_val", "n_test"} <= taken
 

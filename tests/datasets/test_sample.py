@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from floral_learn.datasets import sample_table
 
@@ -36,12 +37,10 @@ def test_a_file_with_other_content_is_never_overwritten(tmp_path):
     sample_table(mine)
     assert sample_table(mine) == mine  # the same table again is no harm
     mine.write_text("mine")
-    with pytest.raises(FileExistsError, match="exists and is not this table"):
-        sample_table(mine)
+    refuses("exists and is not this table", sample_table, mine, error=FileExistsError)
     assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize("n_rows", [29, 40.0, True, "many"])
 def test_a_wrong_number_of_rows_is_named(tmp_path, n_rows):
-    with pytest.raises(ValueError, match=r"n_rows=.* must be an integer of at least 30"):
-        sample_table(tmp_path / "parts.csv", n_rows=n_rows)
+    refuses(r"n_rows=.* must be an integer of at least 30", sample_table, tmp_path / "parts.csv", n_rows=n_rows)

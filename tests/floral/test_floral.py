@@ -5,16 +5,18 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import Parallel, delayed
 from refusals import refuses
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from floral_learn import FloralClassifier
 from floral_learn.game import DenseGram, Game, Kernel, RandomizedTopK, solve, step_schedule
@@ -293,39 +295,32 @@ def test_label_issues_rank_planted_flips_first():
 
 
 BAD = [
-    ({"budget": 1.5}, r"budget=1.5 is a fraction and must lie in \[0, 1\]"),
-    ({"budget": 500}, "budget=500 must be between 0 and the number of rows, 200"),
-    ({"budget": -3}, "budget=-3 must be between 0"),
-    ({"tol": 0.0}, "'tol' parameter"),
-    ({"multi_class": "ovo"}, "'multi_class' parameter"),
-    ({"budget": "automatic"}, "'budget' parameter of FloralClassifier must be"),
-    ({"budget": "auto"}, "'budget' parameter of FloralClassifier must be"),
-    ({"C": "auto"}, "'C' parameter of FloralClassifier must be"),
-    ({"budget": 10, "flips": 11}, "flips=11 is 11 points, more than the budget of 10"),
-    ({"C": 0}, "'C' parameter of FloralClassifier must be"),
-    ({"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
-    ({"gamma": -1.0}, "'gamma' parameter"),
-    ({"gram": "sparse"}, "'gram' parameter of FloralClassifier must be"),
-    ({"gram": 0}, "'gram' parameter of FloralClassifier must be"),
-    ({"n_rounds": 0}, "'n_rounds' parameter"),
-    ({"learning_rate": 0.0}, "'learning_rate' parameter"),
-]
-BAD_IN_THE_PAPERS = [
-    ({"decay": (0.1,)}, r"decay=\(0.1,\) must be None or"),
-    ({"decay": (2.0, 100)}, "decay="),
-    ({"decay": ("a", 1)}, "decay="),
-    ({"projection": "newton"}, "'projection' parameter of PaperFloralClassifier"),
+    (FloralClassifier, {"budget": 1.5}, r"budget=1.5 is a fraction and must lie in \[0, 1\]"),
+    (FloralClassifier, {"budget": 500}, "budget=500 must be between 0 and the number of rows, 200"),
+    (FloralClassifier, {"budget": -3}, "budget=-3 must be between 0"),
+    (FloralClassifier, {"tol": 0.0}, "'tol' parameter"),
+    (FloralClassifier, {"multi_class": "ovo"}, "'multi_class' parameter"),
+    (FloralClassifier, {"budget": "automatic"}, "'budget' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"budget": "auto"}, "'budget' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"C": "auto"}, "'C' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"budget": 10, "flips": 11}, "flips=11 is 11 points, more than the budget of 10"),
+    (FloralClassifier, {"C": 0}, "'C' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"gamma": -1.0}, "'gamma' parameter"),
+    (FloralClassifier, {"gram": "sparse"}, "'gram' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"gram": 0}, "'gram' parameter of FloralClassifier must be"),
+    (FloralClassifier, {"n_rounds": 0}, "'n_rounds' parameter"),
+    (FloralClassifier, {"learning_rate": 0.0}, "'learning_rate' parameter"),
+    (PaperFloralClassifier, {"decay": (0.1,)}, r"decay=\(0.1,\) must be None or"),
+    (PaperFloralClassifier, {"decay": (2.0, 100)}, "decay="),
+    (PaperFloralClassifier, {"decay": ("a", 1)}, "decay="),
+    (PaperFloralClassifier, {"projection": "newton"}, "'projection' parameter of PaperFloralClassifier"),
 ]
 
 
-@pytest.mark.parametrize(("params", "message"), BAD, ids=lambda v: str(v)[:30])
-def test_a_wrong_parameter_is_named_with_its_value(params, message):
-    refuses(message, FloralClassifier(**params).fit, X, Y)
-
-
-@pytest.mark.parametrize(("params", "message"), BAD_IN_THE_PAPERS, ids=lambda v: str(v)[:30])
-def test_a_wrong_parameter_of_the_papers_game_is_named_too(params, message):
-    refuses(message, PaperFloralClassifier(**params).fit, X, Y)
+@pytest.mark.parametrize(("model", "params", "message"), BAD, ids=lambda v: str(v)[:30])
+def test_a_wrong_parameter_is_named_with_its_value(model, params, message):
+    refuses(message, model(**params).fit, X, Y)
 
 
 def test_wrong_data_is_refused_with_a_reason():
@@ -376,9 +371,6 @@ def test_label_issues_of_rows_left_out_are_the_models_own():
 
 
 def test_fits_in_threads_leave_the_callers_blas_threads_alone():
-    from joblib import Parallel, delayed
-    from threadpoolctl import threadpool_info, threadpool_limits
-
     def threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
@@ -488,8 +480,6 @@ def test_a_rare_class_is_neither_taken_whole_nor_flooded():
 
 
 def test_one_object_can_be_fitted_from_several_threads():
-    from joblib import Parallel, delayed
-
     clf = FloralClassifier(n_rounds=60, budget=0.1, random_state=0)
     alone = clone(clf).fit(X, Y).decision_function(X)
     for found in Parallel(8, backend="threading")(delayed(clf.fit)(X, Y) for _ in range(24)):
@@ -506,8 +496,6 @@ def test_text_in_x_is_refused_with_what_to_put_in_front():
 
 
 def test_a_search_over_budgets_on_scaled_rows_does_not_warn():
-    from sklearn.datasets import load_breast_cancer
-
     rows, labels = load_breast_cancer(return_X_y=True)
     search = GridSearchCV(FloralClassifier(random_state=0), {"budget": [0, 0.05, 0.2]}, cv=2)
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.datasets import load_digits, make_moons
 
 from floral_learn import FloralClassifier
@@ -78,15 +79,13 @@ def test_a_row_of_weight_zero_is_left_out(device):
     ],
 )
 def test_bad_tensors_are_refused_before_any_work(X, y, message):
-    with pytest.raises(ValueError, match=message):
-        FloralClassifier(device="cpu").fit(X, y)
+    refuses(message, FloralClassifier(device="cpu").fit, X, y)
 
 
 def test_rows_of_another_width_are_refused_at_prediction():
     X, y = moons()
     clf = FloralClassifier(n_rounds=20, device="cpu").fit(torch.as_tensor(X), y)
-    with pytest.raises(ValueError, match="expects 2 features"):
-        clf.predict(torch.zeros((3, 5)))
+    refuses("expects 2 features", clf.predict, torch.zeros((3, 5)))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64, torch.bool])

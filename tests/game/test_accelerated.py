@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
-from floral_learn.game import NUMPY, DenseGram, Game, Kernel, step_schedule
+from floral_learn.game import NUMPY, DenseGram, Game, Kernel, solve, step_schedule
 from floral_learn.game.accelerated import minimise
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
@@ -42,8 +42,6 @@ def test_sample_weights_are_caps_and_a_metric():
 
 
 def test_it_takes_far_fewer_rounds_than_plain_steps():
-    from floral_learn.game import solve
-
     plain = solve(problem(rounds=3000)).history["residual"][:, 0]
     found = minimise(problem(rounds=3000), tol=float(plain[-1]))
     assert found.state.round < 1000

@@ -122,16 +122,6 @@ def test_property_no_class_is_lost_and_dropped_rows_score_above_kept_ones(seed, 
     assert (filt.scores_[~result.kept] > threshold).all()
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [("confidence", 0.5), ("confidence", 1.0), ("compare", "some"), ("eps", 0.0), ("label_weight", -1.0)],
-)
-def test_bad_parameters_are_named_with_value_and_range(noisy_moons, parameter, value):
-    X, y, _ = noisy_moons()
-    with pytest.raises(ValueError, match=rf"'{parameter}' parameter of CurieFilter must be .* Got {value!r}"):
-        resample(CurieFilter(**{parameter: value}), X, y)
-
-
 def test_more_components_than_features_is_an_error(noisy_moons):
     X, y, _ = noisy_moons()
     with pytest.raises(ValueError, match="n_components=3 is over"):

@@ -11,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from floral_learn.paper import floral_net
+
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, load, poison, save  # noqa: E402
@@ -198,8 +200,6 @@ def test_any_head_without_turns():
 
 
 def test_weights_that_leave_a_class_out_are_refused_before_the_network_is_trained(monkeypatch):
-    from floral_learn.paper import floral_net
-
     monkeypatch.setattr(floral_net, "train", lambda *_, **__: pytest.fail("the network was trained"))
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)
     refuses("sample_weight 0", NeuralFloralClassifier(epochs=2).fit, X, y, sample_weight=y.astype(float))

@@ -8,6 +8,7 @@ from refusals import refuses
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
@@ -230,8 +231,6 @@ def test_the_last_linear_layer_is_the_last_one_called_not_the_last_one_defined()
 
 
 def test_what_a_head_cannot_take_is_refused_before_any_training():
-    from sklearn.neighbors import KNeighborsClassifier
-
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)
     with pytest.raises(ValueError, match="trusted= was given"):
         FloralHead(Backwards(), head=KNeighborsClassifier()).fit(X, y, trusted=np.zeros(20, bool))

@@ -63,15 +63,6 @@ def test_property_equals_the_loop_and_never_loses_a_class(seed, n, k, threshold)
     assert set(np.unique(result.y)) == set(np.unique(y))
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"), [("n_neighbors", 0), ("n_neighbors", 2.5), ("threshold", 0.4), ("threshold", 1.1)]
-)
-def test_bad_parameters_are_named_with_value_and_range(noisy_moons, parameter, value):
-    X, y, _ = noisy_moons()
-    with pytest.raises(ValueError, match=rf"'{parameter}' parameter of KNNRelabel must be .* Got {value}"):
-        resample(KNNRelabel(**{parameter: value}), X, y)
-
-
 def test_the_container_and_the_label_type_survive(noisy_moons):
     X, y, _ = noisy_moons()
     frame = pd.DataFrame(X, columns=["a", "b"])

@@ -101,3 +101,25 @@ def test_the_way_out_of_several_labels_works():
     Y = (X > 0).astype(int)
     model = MultiOutputClassifier(DEFENSES["floral"](n_rounds=50, random_state=0)).fit(X, Y)
     assert (model.predict(X) == Y).mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (paper.CurieFilter, {"confidence": [0.5, 1.0], "compare": ["some"], "eps": [0.0], "label_weight": [-1.0]}),
+        (paper.KLIDWeights, {"planted": [0.5, 0.0], "batch_size": [2], "lid_gamma": [-1.0]}),
+        (paper.KNNRelabel, {"n_neighbors": [0, 2.5], "threshold": [0.4, 1.1]}),
+        (paper.LabelNoiseSVC, {"noise": [0.5]}),
+        (
+            paper.RandomizedSmoothingClassifier,
+            {"flip_probability": [0.5, 0.0], "kernel": ["cubic"], "n_components": [0]},
+        ),
+        (paper.RandomizedSmoothingClassifier, {"ridge": [0.0]}),
+    ],
+)
+def test_bad_parameters_are_named_with_value_and_range(noisy_moons, method, wrong):
+    X, y, _ = noisy_moons()
+    for name, value in ((name, value) for name, values in wrong.items() for value in values):
+        model = method(**{name: value})
+        words = rf"'{name}' parameter of {method.__name__} must be .* Got {value!r}"
+        refuses(words, getattr(model, "fit_resample", None) or model.fit, X, y)

@@ -325,16 +325,6 @@ def test_the_named_labels_turn_the_mean_vote_and_are_more_than_certified(n_class
         assert fit(attacked).predict(X[[j]])[0] == found.prediction[j]
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [("flip_probability", 0.5), ("flip_probability", 0.0), ("ridge", 0.0), ("kernel", "cubic"), ("n_components", 0)],
-)
-def test_bad_parameters_are_named_with_value_and_range(parameter, value):
-    X, y, _ = small_problem()
-    with pytest.raises(ValueError, match=rf"'{parameter}' parameter of Randomized\w+ must be .* Got {value!r}"):
-        RandomizedSmoothingClassifier(**{parameter: value}).fit(X, y)
-
-
 @pytest.mark.parametrize(("q", "paper"), [(0.1, 0.557), (0.3, 0.509), (0.4, 0.509)])
 def test_without_intercept_the_authors_clean_moon_split_gives_the_papers_numbers(q, paper):
     moon = load_moon(random_state=1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from refusals import refuses
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
@@ -106,10 +107,8 @@ def test_a_model_of_ones_own_and_probabilities_judge_in_place_of_the_librarys():
         rule.fit_resample(X, y, **options)
         dropped = np.setdiff1d(np.arange(400), rule.sample_indices_)
         assert (y != truth)[dropped].mean() > 0.8
-    with pytest.raises(ValueError, match="pred_probs has shape"):
-        ContradictedLabels().fit_resample(X, y, pred_probs=p[:5])
-    with pytest.raises(ValueError, match="'model' parameter of ContradictedLabels"):
-        ContradictedLabels(model="oracle").fit_resample(X, y)
+    refuses("pred_probs has shape", ContradictedLabels().fit_resample, X, y, pred_probs=p[:5])
+    refuses("'model' parameter of ContradictedLabels", ContradictedLabels(model="oracle").fit_resample, X, y)
 
 
 @pytest.mark.parametrize("sanitizer", [ContradictedLabels(random_state=0), CurieFilter(), KNNRelabel(threshold=0.8)])

@@ -20,11 +20,7 @@ transformers = pytest.importorskip("transformers", reason="text models need tran
 
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import (  # noqa: E402
-    TextClassifier,
-    poison,
-    save,
-)
+from floral_learn import TextClassifier, poison, save  # noqa: E402
 from floral_learn.base import extras  # noqa: E402
 from floral_learn.paper import DEFENSES  # noqa: E402
 from floral_learn.text import network, tokens  # noqa: E402

@@ -54,9 +54,7 @@ def make_gpt(folder, seed=0):
 def saved(kind, config, folder, seed):
     import torch
 
-    from floral_learn.text.network import quiet
-
-    with torch.random.fork_rng(devices=[]), quiet():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         kind(config).save_pretrained(folder)
     return str(folder)

@@ -1,6 +1,7 @@
 """Chromium, for tests of pages."""
 
 import shutil
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -32,3 +33,27 @@ def chrome(folders, *flags):
     driver.downloads = downloads
     yield driver
     driver.quit()
+
+
+class Page:
+    """What a person does with any page."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def js(self, code, *args):
+        return self.browser.execute_script(code, *args)
+
+    def find(self, selector):
+        return self.browser.find_element("css selector", selector)
+
+    def trouble(self):
+        return "the page did not get there"
+
+    def wait(self, true, seconds=60):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if true():
+                return
+            time.sleep(0.03)
+        raise AssertionError(self.trouble())

@@ -1,13 +1,15 @@
 """The command line as the tests call it."""
 
-from typer.testing import CliRunner
+import pytest
 
 from floral_learn.app import make_app
+
+testing = pytest.importorskip("typer.testing", reason="the command line needs the extra [cli]")
 
 
 def floral(*words, code=0):
     """Run `floral WORDS`, which must end with this exit code; the result has `output`, `stdout` and `stderr`."""
-    done = CliRunner().invoke(make_app(), [str(word) for word in words])
+    done = testing.CliRunner().invoke(make_app(), [str(word) for word in words])
     assert done.exit_code == code, done.output
     return done
 

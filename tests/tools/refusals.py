@@ -4,6 +4,7 @@ import pytest
 
 
 def refuses(message, call, *args, error=ValueError, **options):
-    """Assert that the call raises this error with a message that the pattern `message` finds."""
-    with pytest.raises(error, match=message):
+    """Assert that the call raises this error, in words that the pattern `message` finds; return the words."""
+    with pytest.raises(error, match=message) as caught:
         call(*args, **options)
+    return str(caught.value)

@@ -1,14 +1,17 @@
 """The page in Chromium: a reviewer who knows the truth, keys, two windows, hostile text, a phone, the dark, WCAG."""
 
+import json
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from chrome import chrome, needs_chrome
+from chrome import Page, chrome, needs_chrome
+from sklearn.datasets import load_digits
 
-from floral_learn import LabelReview, load
+from floral_learn import FloralClassifier, JudgeReview, LabelReview, find_label_issues, load
 
 pytestmark = needs_chrome
 AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
@@ -22,29 +25,19 @@ def browser(tmp_path_factory):
         yield driver
 
 
-class Page:
+class ReviewPage(Page):
     """What a person does."""
 
     def __init__(self, browser, address, name="ann"):
-        self.browser, self.name = browser, name
+        super().__init__(browser)
+        self.name = name
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.get(f"{address}?as={name}")
         browser.get_log("browser")  # what a page of an earlier test complained about when its server went away
         self.wait(lambda: self.row() is not None)
 
-    def js(self, code, *args):
-        return self.browser.execute_script(code, *args)
-
-    def wait(self, true, seconds=60):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if true():
-                return
-            time.sleep(0.03)
-        raise AssertionError(f"the page did not get there: {self.text('#trouble')!r}")
-
-    def find(self, selector):
-        return self.browser.find_element("css selector", selector)
+    def trouble(self):
+        return f"the page did not get there: {self.text('#trouble')!r}"
 
     def text(self, selector):
         return self.js("return document.querySelector(arguments[0]).innerText", selector)
@@ -94,14 +87,14 @@ class Page:
 
 @pytest.fixture
 def page(browser, running):
-    return Page(browser, running.server.address)
+    return ReviewPage(browser, running.server.address)
 
 
 @pytest.mark.parametrize("answers", [14, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(browser, parts, start, tmp_path, answers):
     path, truth = parts
     running = start(path, tmp_path / "review", seed=0)
-    page = Page(browser, running.server.address)
+    page = ReviewPage(browser, running.server.address)
     for _ in range(answers):
         page.say(str(truth[page.row()]))
     page.settled(answers)
@@ -129,7 +122,6 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
     cleaned = pd.read_csv(out / "cleaned.csv")["quality"].to_numpy()
     assert (cleaned == truth).mean() >= (plain.labels == truth).mean() - 0.02
     assert (cleaned == truth).mean() > (work.table.labels == truth).mean() + 0.05
-    from floral_learn import FloralClassifier
 
     python = plain.train(FloralClassifier(C=1.0, budget=0.05, random_state=0)).predict(work.X)
     model = load(out / "model.skops").predict(work.table.features)
@@ -177,7 +169,7 @@ def test_a_second_press_at_once_is_a_slip(page, running):
 def test_earlier_answers_own_keys_and_guidelines_by_keyboard(browser, parts, start, tmp_path):
     page_options = {"keys": {"good": "s"}, "guidelines": "# What counts\n- <b>bad</b> if broken"}
     running = start(parts[0], tmp_path / "review", seed=0, page=page_options)
-    page = Page(browser, running.server.address)
+    page = ReviewPage(browser, running.server.address)
     assert page.text("#guidelines").split("\n")[-1] == "<b>bad</b> if broken"
     rows = []
     for key in ("s", "1", "S", "f", "x"):
@@ -207,7 +199,7 @@ def test_rows_that_are_nearly_the_same_are_answered_at_once_by_keyboard(browser,
     frame["quality"] = np.where((frame["width"] > 0) ^ (rng.random(120) < 0.1), "good", "bad")
     frame.to_csv(tmp_path / "parts.csv", index=False)
     running = start(tmp_path / "parts.csv", tmp_path / "review", seed=0)
-    page = Page(browser, running.server.address)
+    page = ReviewPage(browser, running.server.address)
     store, truth = running.session.store, np.where(frame["width"] > 0, "good", "bad")
 
     def press(key):
@@ -254,10 +246,6 @@ def test_rows_that_are_nearly_the_same_are_answered_at_once_by_keyboard(browser,
 
 
 def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_path):
-    import json
-    import threading
-
-    from floral_learn import JudgeReview
     from floral_learn.app.review_page import JudgeSession, ReviewServer
     from floral_learn.app.tables import read_table
 
@@ -273,7 +261,7 @@ def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_p
         session = JudgeSession(JudgeReview(said, prompt="rude?"), read_table(path), path=path, out=out)
         server = ReviewServer(session, title="answers.csv", reviewer="ann", folder=out)
         threading.Thread(target=server.run, daemon=True).start()
-        page = Page(browser, server.address)
+        page = ReviewPage(browser, server.address)
         assert not rows or page.row() == rows[-1]
         assert not page.find("#given").is_displayed()
         for _ in range(6):
@@ -314,10 +302,10 @@ def test_the_given_label_is_hidden_until_answered_or_asked_for(page, running):
 
 def test_two_windows_two_reviewers(browser, running, parts):
     truth = parts[1]
-    ann = Page(browser, running.server.address, "ann")
+    ann = ReviewPage(browser, running.server.address, "ann")
     first = browser.current_window_handle
     browser.switch_to.new_window("window")
-    bob = Page(browser, running.server.address, "bob")
+    bob = ReviewPage(browser, running.server.address, "bob")
     second = browser.current_window_handle
     try:
         assert ann.row() is not None
@@ -353,7 +341,7 @@ def test_hostile_names_and_texts_stay_text(browser, start, tmp_path):
     frame["quality"] = np.where(frame.iloc[:, 0] > 0, bad, "javascript:window.hacked=1")
     (tmp_path / "a&b<i>.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
     running = start(tmp_path / "a&b<i>.csv", tmp_path / "review")
-    page = Page(browser, running.server.address, "ann%3Cb%3E")
+    page = ReviewPage(browser, running.server.address, "ann%3Cb%3E")
     page.say(bad)
     page.settled(1)
     assert page.text("h1") == "a&b<i>.csv"
@@ -389,7 +377,7 @@ def test_pictures_are_shown_from_the_folder(browser, start, tmp_path):
     frame = pd.DataFrame({"file": [f"pictures/{i}.png" for i in range(30)], "size": np.arange(30.0)})
     frame["remark"], frame["source"], frame["quality"] = "", "a", np.where(np.arange(30) < 15, "low", "high")
     frame.to_csv(tmp_path / "table.csv", index=False)
-    page = Page(browser, start(tmp_path / "table.csv", tmp_path / "review").server.address)
+    page = ReviewPage(browser, start(tmp_path / "table.csv", tmp_path / "review").server.address)
     page.wait(lambda: page.js("const i = document.querySelector('#fields img'); return i && i.naturalWidth === 1"))
     assert page.find("#fields img").get_attribute("alt").startswith("Picture pictures/")
 
@@ -400,7 +388,7 @@ def test_many_classes_have_ten_keys_and_a_search_box_and_leave_room_for_the_ques
     frame = pd.DataFrame({"size": rng.normal(size=130), "remark": "", "source": "a", "quality": names * 5})
     frame.to_csv(tmp_path / "table.csv", index=False)
     running = start(tmp_path / "table.csv", tmp_path / "review")
-    page = Page(browser, running.server.address)
+    page = ReviewPage(browser, running.server.address)
     page.shape(1280)
     share = page.js("return document.querySelector('#bar').getBoundingClientRect().height / innerHeight")
     assert share < 0.45, "what is asked about has more than half of the screen"
@@ -452,9 +440,6 @@ def test_everything_can_be_reached_with_the_keyboard_alone(page, running):
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [False, True], ids=["inside the page", "beside it"])
 def test_the_audit_page_of_2000_pictures_scrolls_without_long_tasks(browser, tmp_path, monkeypatch, beside):
-    from sklearn.datasets import load_digits
-
-    from floral_learn import find_label_issues
     from floral_learn.app import audit_page
 
     image = pytest.importorskip("PIL.Image", reason="pictures need pillow")

@@ -5,8 +5,6 @@ import shutil
 import sqlite3
 
 import pytest
-
-pytest.importorskip("typer", reason="the command needs the extra [cli]")
 from commands import floral, refused
 
 ENDLESS = (

@@ -14,8 +14,6 @@ import uuid
 from http.client import HTTPException
 
 import pytest
-
-pytest.importorskip("typer", reason="the command needs the extra [cli]")
 from commands import floral
 
 # Where the tests themselves run in the background, children are born with Ctrl-C ignored.

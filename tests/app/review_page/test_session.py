@@ -13,6 +13,7 @@ from floral_learn import LabelReview, load
 from floral_learn.app.review_page import ReviewSession, Turn, outputs
 from floral_learn.app.tables import read_table
 from floral_learn.base import TableEncoder
+from floral_learn.datasets import sample_table
 
 
 def answer_some(client, truth, count, reviewer="ann"):
@@ -321,8 +322,6 @@ def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, 
 
 
 def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_path, monkeypatch):
-    from floral_learn.datasets import sample_table
-
     monkeypatch.chdir(tmp_path)
     table, out = sample_table("parts.csv", n_rows=60), Path("review")
     options = {"text": (), "ids": "part", "groups": "worker", "drop": ["gold", "importance"], "text_encoder": "auto"}

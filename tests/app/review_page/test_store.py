@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from refusals import refuses
 
 from floral_learn.app.review_page import AnswerStore, StoreError
 
@@ -79,8 +80,7 @@ def test_a_full_disk_refuses_the_answer_and_takes_the_next_once_there_is_room(st
 
 def test_one_process_at_a_time(store, tmp_path):
     add(store, 1)
-    with pytest.raises(StoreError, match="another floral review is using"):
-        AnswerStore(tmp_path, about=ABOUT)
+    refuses("another floral review is using", AnswerStore, tmp_path, about=ABOUT, error=StoreError)
 
 
 def test_answers_about_another_table_are_not_taken_up(store, tmp_path):
@@ -92,6 +92,5 @@ def test_answers_about_another_table_are_not_taken_up(store, tmp_path):
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     (tmp_path / "answers.sqlite").write_bytes(b"a letter to a friend" * 100)
-    with pytest.raises(StoreError, match="not a database"):
-        AnswerStore(tmp_path, about=ABOUT)
+    refuses("not a database", AnswerStore, tmp_path, about=ABOUT, error=StoreError)
     assert (tmp_path / "answers.sqlite").read_bytes() == b"a letter to a friend" * 100

@@ -1,6 +1,7 @@
 """Exports of annotation tools: Label Studio both ways, doccano, Prodigy and Hugging Face data sets."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -168,8 +169,6 @@ def test_a_missing_cell_is_an_empty_one_in_a_task():
 
 
 def test_the_configuration_names_what_the_tasks_name():
-    from xml.etree import ElementTree
-
     root = ElementTree.fromstring(label_studio_config(["a<b", "c"], ["x&y", 1], choice="mood", item="text"))
     assert [tag.get("value") for tag in root.findall("Text")] == ["$a<b", "$c"]
     choices = root.find("Choices")

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from floral_learn.app.tables import read_table
 from floral_learn.base import TableError
+from floral_learn.base.cells import csv_bytes, guarded, unguarded
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -50,8 +52,7 @@ def test_semicolons_decimal_commas_and_byte_order_marks_are_found(tmp_path, enco
 
 def test_blank_labels_are_refused_or_skipped_and_rows_keep_their_numbers(tmp_path):
     path = put(tmp_path, "a,y\n1,p\n2,\n3,q\n4,NA\n5,p\n")
-    with pytest.raises(TableError, match=r"1 missing labels \(first: row 1\).*--skip-blank"):
-        read_table(path, label="y")
+    refuses(r"1 missing labels \(first: row 1\).*--skip-blank", read_table, path, label="y", error=TableError)
     table = read_table(path, label="y", skip_blank_labels=True)
     assert table.labels.tolist() == ["p", "q", "NA", "p"]  # a class may be called NA
     assert table.rows.tolist() == [0, 2, 3, 4]
@@ -115,14 +116,11 @@ def test_a_column_equal_to_the_label_is_left_out_and_named(tmp_path):
     ],
 )
 def test_a_bad_table_is_one_line(tmp_path, content, options, message):
-    with pytest.raises(TableError, match=message) as caught:
-        read_table(put(tmp_path, content), **{"label": "y", **options})
-    assert "\n" not in str(caught.value)
+    said = refuses(message, read_table, put(tmp_path, content), **{"label": "y", **options}, error=TableError)
+    assert "\n" not in said
 
 
 def test_guarded_cells_are_read_as_what_they_were(tmp_path):
-    from floral_learn.base.cells import csv_bytes, guarded, unguarded
-
     cells = ["=1+1", "+x", "-5", "-x", "@a", "'=1", "''=1", "plain", "it's", "-1e5", "＝1", "ok;=1+1", 'a"b']
     assert [unguarded(guarded(cell)) for cell in cells] == cells
     raw = csv_bytes(["x", "y"], [(i % 3, cell) for i, cell in enumerate(cells * 3) if cell[-1] not in "5"])
@@ -153,5 +151,4 @@ def test_frames_keep_their_types_and_odd_objects_become_text():
 def test_a_column_that_differs_in_capitals_only_is_named(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("a,y\n1,yes\n2,no\n")
-    with pytest.raises(TableError, match="did you mean 'y'"):
-        read_table(path, label="Y")
+    refuses("did you mean 'y'", read_table, path, label="Y", error=TableError)
