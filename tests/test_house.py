@@ -31,26 +31,18 @@ LAYERS = (
     {"base"},
 )
 ALLOWED = {room: set().union(*LAYERS[depth + 1 :]) for depth, layer in enumerate(LAYERS) for room in layer}
-# Most lines of code of each room. A change may raise one number by lowering another.
+# Most lines of code of each room; a change may raise one number by lowering another, so that all stay within 18,000.
 MOST_LINES = {
-    "certify": 850, "floral": 1150, "game": 1800, "labels": 750, "sanitizers": 350,
-    # not yet where they should be (behind each); these numbers only come down
-    "app": 4838,  # 3,900
-    "attacks": 1794,  # 1,600
-    "audit": 675,  # 550
-    "base": 1581,  # 1,250
-    "crowd": 1480,  # 1,200
-    "datasets": 220,  # 150
-    "encoders": 495,  # 350
-    "paper": 2218,  # 2,100
-    "review": 1655,  # 1,550
-    "text": 670,  # 450
+    "app": 4250, "attacks": 1680, "audit": 556, "base": 1482, "certify": 844, "crowd": 1342, "datasets": 175,
+    "encoders": 458, "floral": 840, "game": 1563, "labels": 613, "paper": 1890, "review": 1507, "sanitizers": 213,
+    "text": 551,
 }  # fmt: skip
+MOST_FILES = 155
 # The same for the whole library: what holds today, and behind it what should.
-MOST_CONSTANTS = 150  # 80: numbers that modules name; each has its reason beside it
+MOST_CONSTANTS = 80  # numbers that modules name; each has its reason beside it
 LONGEST_FUNCTION = 80
-MEAN_LINE = 50.8  # 50
-MOST_LONG_LINES = 0.08  # 0.07: share of the lines of code over 100 characters
+MEAN_LINE = 50.7  # 50 would be better
+MOST_LONG_LINES = 0.06  # share of the lines of code over 100 characters
 FILES = sorted(SOURCE.rglob("*.py"))
 ROOT = Path(__file__).resolve().parents[1]
 # What belongs at the root of the repository. Notes, results and scratch files have other places, or none.
@@ -150,6 +142,12 @@ def constants():
 def test_a_room_keeps_its_number_of_lines(room):
     files = [path for path in FILES if path.relative_to(SOURCE).parts[0] == room]
     assert sum(len(code_lines(path)[0]) for path in files) <= MOST_LINES[room]
+
+
+def test_the_library_keeps_its_size():
+    assert sum(MOST_LINES.values()) <= 18_000
+    assert set(MOST_LINES) == set(ALLOWED)
+    assert len(FILES) <= MOST_FILES
 
 
 def test_pages_keep_their_number_of_lines():
